@@ -112,6 +112,19 @@ def test_a_row_for_each_type(weft):
     assert [row[2] for row in rows_of(outcome.out)] == ["float32", "bf16"]
 
 
+def test_only_the_contenders_that_are_asked_for(weft):
+    outcome = weft("bench", "recurrence", *TINY, "--cell", "elman", "--contender", "torch", "--contender", "graph")
+    assert outcome.code == 0, outcome.err
+    assert "torch.nn ms" in outcome.out
+    assert "eager ms" not in outcome.out
+    assert "graph" not in outcome.out + outcome.err
+    (row,) = rows_of(outcome.out)
+    assert row[7:9] == ["-", "-"]
+    outcome = weft("bench", "recurrence", "--long", *TINY, "--contender", "weft loop")
+    assert "weft loop ms" in outcome.out
+    assert "scan" not in outcome.out + outcome.err
+
+
 def test_the_long_table(weft):
     outcome = weft("bench", "recurrence", "--long", *TINY)
     assert outcome.code == 0, outcome.err
@@ -133,6 +146,8 @@ def test_the_long_table(weft):
         (["--long", "--dtype", "float16"], '--dtype: "float16" is not a choice'),
         (["--long", "--cell", "gru"], "--cell: does nothing with --long"),
         (["--long", "--lengths"], "--lengths: does nothing with --long"),
+        (["--contender", "torhc"], '--contender: "torhc" is no contender (did you mean "torch"?)'),
+        (["--long", "--contender", "torch"], '--contender: "torch" is no contender'),
         (["--device", "abacus"], '--device: "abacus" is not a device'),
     ],
 )

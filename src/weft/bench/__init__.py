@@ -14,10 +14,12 @@ The parts that they share are `machine` (device, load, versions), `timing` and `
 
 from weft.bench.machine import cold_cache, describe, load_warning
 from weft.bench.recurrence import (
+    OTHERS,
     Case,
     Figures,
     LongFigures,
     Size,
+    check_contenders,
     long_cases,
     long_remarks,
     measure,
@@ -29,10 +31,12 @@ from weft.bench.recurrence import (
 )
 
 __all__ = [
+    "OTHERS",
     "Case",
     "Figures",
     "LongFigures",
     "Size",
+    "check_contenders",
     "cold_cache",
     "describe",
     "load_warning",

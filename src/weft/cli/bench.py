@@ -64,6 +64,15 @@ def recurrence(
     device: BenchDevice = "auto",
     threads: Annotated[int, typer.Option(help="Processor threads; 0 means one for each core.", min=0)] = 0,
     repeats: Annotated[int, typer.Option(help="Rounds; the median is printed.", min=1)] = 15,
+    contender: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Measure only these beside weft: graph (weft's pass replayed from a CUDA graph), torch, torch_fp16, "
+            "eager, limit; with --long a name of its columns. Repeatable.",
+            metavar="NAME",
+            show_default="all",
+        ),
+    ] = None,
     long: Annotated[
         bool,
         typer.Option("--long", help="Time h' = a h + b alone over up to 131,072 steps, beside other software for it."),
@@ -93,14 +102,27 @@ def recurrence(
             cell=cell, imports=imports, lengths=lengths, bidirectional=bidirectional, autocast=autocast,
             memory=memory, cold=cold,
         )  # fmt: skip
-        bench_long(size or [], dtype or [], device, threads=threads, repeats=repeats, markdown=markdown, json=json)
+        bench_long(
+            size or [], dtype or [], device, contenders=contender or [], threads=threads, repeats=repeats,
+            markdown=markdown, json=json,
+        )  # fmt: skip
         return
-    from weft.bench import cold_cache, describe, load_warning, measure, plan_cases, remarks, tabulate
+    from weft.bench import (
+        OTHERS,
+        check_contenders,
+        cold_cache,
+        describe,
+        load_warning,
+        measure,
+        plan_cases,
+        remarks,
+        tabulate,
+    )  # fmt: skip
     from weft.cli.output import note, print_json
     from weft.nn import CELLS
     from weft.training import set_threads
 
-    known = {**CELLS, **read_imports(imports)}
+    known, others = {**CELLS, **read_imports(imports)}, check_contenders(contender or [], OTHERS)
     switches = {"lengths": lengths, "bidirectional": bidirectional, "autocast": autocast}
     cases = plan_cases(cell or [], size or [], known=known, device=device, dtypes=dtype or [], **switches)
     set_threads(threads)
@@ -111,7 +133,9 @@ def recurrence(
     with cold_cache(wanted=cold):
         for number, case in enumerate(cases, 1):
             show_progress(f"{case.cell} {case.size} {case.dtype} ({number} of {len(cases)})")
-            rows.append(measure(case, repeats=repeats, memory=memory, cells=known, imports=imports or []))
+            rows.append(
+                measure(case, repeats=repeats, others=others, memory=memory, cells=known, imports=imports or [])
+            )
     show_progress("")
     if json:
         settings = {**switches, "repeats": repeats}

@@ -14,14 +14,25 @@ def refuse_beside_long(**options: object) -> None:
 
 
 def bench_long(
-    sizes: list[str], dtypes: list[str], device: str, *, threads: int, repeats: int, markdown: bool, json: bool
+    sizes: list[str],
+    dtypes: list[str],
+    device: str,
+    *,
+    contenders: list[str],
+    threads: int,
+    repeats: int,
+    markdown: bool,
+    json: bool,
 ) -> None:
     """Time a recurrence without products over many steps."""
-    from weft.bench import describe, load_warning, long_cases, long_remarks, measure_long, tabulate_long
+    from weft.bench import check_contenders, describe, load_warning
+    from weft.bench.recurrence.long import CONTENDERS, long_cases, long_remarks, measure_long, tabulate_long
     from weft.cli.bench import show, show_progress
     from weft.cli.output import note, print_json
     from weft.training import set_threads
 
+    chosen = check_contenders(contenders, CONTENDERS)
+    chosen = tuple(name for name in CONTENDERS if name == "weft" or name in chosen)
     cases = long_cases(sizes, dtypes, device)
     set_threads(threads)
     if warning := load_warning(cases[0][2]):
@@ -30,7 +41,7 @@ def bench_long(
     rows = []
     for number, (size, dtype, place) in enumerate(cases, 1):
         show_progress(f"{size} {dtype} ({number} of {len(cases)})")
-        rows.append(measure_long(size, dtype, place, repeats=repeats))
+        rows.append(measure_long(size, dtype, place, repeats=repeats, contenders=chosen))
     show_progress("")
     if json:
         print_json({"machine": machine, "settings": {"repeats": repeats}, "rows": [row.tree() for row in rows]})

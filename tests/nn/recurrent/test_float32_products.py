@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from weft.nn import RNN
 from weft.nn.kernels import HAS_TRITON
+from weft.nn.recurrent.engine import precision as precisions
 from weft.nn.recurrent.engine import products
 from weft.nn.recurrent.engine.cuda import CUDABackend
 from weft.nn.recurrent.engine.plan import Kernels
-from weft.nn.recurrent.engine.precision import EXACT, FAST, product_precision, products_in
+from weft.nn.recurrent.engine.precision import EXACT, FAST, product_precision, products_as_of_lstm, products_in
 
 GPU = torch.device("cuda")
 MATMUL, CUDNN = torch.backends.cuda.matmul, torch.backends.cudnn
@@ -74,17 +76,31 @@ def test_on_a_cpu_nothing_changes() -> None:
 def test_the_product_before_the_loop_has_it_forward_and_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    def entered(precision: str, device: torch.device) -> AbstractContextManager[None]:
-        seen.append(precision)
-        return products_in(precision, device)
+    def entered(like: Tensor) -> AbstractContextManager[None]:
+        seen.append(product_precision())
+        return products_as_of_lstm(like)
 
-    monkeypatch.setattr(products, "products_in", entered)
+    monkeypatch.setattr(products, "products_as_of_lstm", entered)
     rnn = RNN("lstm", 3, 4)
     CUDNN.rnn.fp32_precision = "ieee"
     output, _ = rnn(torch.randn(2, 5, 3))
     CUDNN.rnn.fp32_precision = "tf32"
     output.sum().backward()
     assert seen == [EXACT, FAST]
+
+
+def test_only_products_in_float32_on_a_gpu_are_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[torch.device] = []
+
+    def enter(precision: str, device: torch.device) -> AbstractContextManager[None]:
+        entered.append(device)
+        return nullcontext()
+
+    monkeypatch.setattr(precisions, "products_in", enter)
+    for device, dtype in (("cuda", torch.float32), ("cuda", torch.bfloat16), ("cpu", torch.float32)):
+        with products_as_of_lstm(SimpleNamespace(device=torch.device(device), dtype=dtype)):  # type: ignore[arg-type]
+            pass
+    assert entered == [GPU]
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="needs Triton (pip install triton)")

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from weft.bench.recurrence.case import DTYPES, Case
+from weft.errors import ConfigError
 from weft.nn import RNN, Cell, CellClass, choose_cell
+from weft.nn.recurrent.engine import is_capturable
 from weft.nn.recurrent.layer import Backend, Layer
 
 Pass: TypeAlias = Callable[[], Tensor]
@@ -32,6 +34,21 @@ class Workload:
 
     def weft(self) -> Pass:
         return self._passes(self.rnn, lambda x: self.rnn(x, self.lengths)[0])
+
+    def graph(self) -> Callable[[], None]:
+        """weft's pass as one CUDA graph; ConfigError where it cannot be captured."""
+        if not is_capturable(self._layer().choose(self.device.type)):
+            raise ConfigError("its loop over time is CUDA graphs or a persistent kernel", where="--contender")
+        run, stream = self.weft(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # the first passes compile and choose
+            for _ in range(3):
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        return graph.replay
 
     def eager(self) -> Pass:
         """The cell's step in a loop."""
@@ -72,10 +89,11 @@ class Workload:
 
     def backend(self) -> tuple[str, str]:
         """The backend that weft chooses for this device, and why it is not a faster one."""
-        layer = self.rnn.layers[0]
-        assert isinstance(layer, Layer)
-        choice = layer.choose(self.device.type)
+        choice = self._layer().choose(self.device.type)
         return choice.backend, choice.reason
+
+    def _layer(self) -> Layer:
+        return self.rnn.stack()[0]
 
     def _build(self, backend: Backend) -> RNN:
         hidden = self.case.size.hidden

@@ -208,8 +208,10 @@ CONTENDERS: Final[dict[str, Callable[[Size, torch.device], Scan]]] = {
 }
 
 
-def measure_long(size: Size, dtype: str, device: torch.device, *, repeats: int) -> LongFigures:
-    """Time in turn all contenders that run here and compute the recurrence."""
+def measure_long(
+    size: Size, dtype: str, device: torch.device, *, repeats: int, contenders: Sequence[str] = tuple(CONTENDERS)
+) -> LongFigures:
+    """Time in turn those contenders that run here and compute the recurrence."""
     torch.manual_seed(0)
     a = torch.rand(size, device=device).to(DTYPES[dtype]).clamp(0.01, 0.99)
     b, weight = (torch.randn(size, device=device, dtype=DTYPES[dtype]) for _ in range(2))
@@ -217,9 +219,9 @@ def measure_long(size: Size, dtype: str, device: torch.device, *, repeats: int) 
     given = cache(lambda takes: tuple(x.detach().requires_grad_() for x in takes(a, b)))
     weights = cache(lambda turned: weight.mT.contiguous() if turned else weight)
     running, missing = dict[str, Contender](), dict[str, str]()
-    for name, build in CONTENDERS.items():
+    for name in contenders:
         try:
-            scan = build(size, device)
+            scan = CONTENDERS[name](size, device)
             run = _pass(scan, given(scan.takes), weights(scan.turned))
             _check(scan, a, run(), expected, TOLERANCE[dtype])
             seconds = time_in_turn({name: Contender(run)}, rounds=1, device=device)[name]

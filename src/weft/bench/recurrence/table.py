@@ -8,15 +8,16 @@ from typing import Final
 from weft.bench.recurrence.measure import Figures
 from weft.bench.table import NOTHING
 
-NAMES: Final = {"torch": "torch.nn", "torch_fp16": "torch.nn fp16", "eager": "eager"}
-"""The contenders beside weft and the limit, as a table names them; the second on a GPU only."""
+NAMES: Final = {"graph": "graph", "torch": "torch.nn", "torch_fp16": "torch.nn fp16", "eager": "eager"}
+"""The contenders beside weft and the limit, as a table names them."""
+
+RARE: Final = ("graph", "torch_fp16")
+"""Contenders that most tables cannot have, so that nobody misses them there."""
 
 
 def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
     """Return headings and lines; memory only where it was measured."""
-    others = {
-        who: name for who, name in NAMES.items() if who != "torch_fp16" or any(who in row.seconds for row in rows)
-    }
+    others = _others(rows)
     headings = ["cell", "B,T,H", "dtype", "weft ms", "backend"]
     headings += [heading for name in others.values() for heading in (f"{name} ms", "ratio")] + ["limit ms", "share"]
     with_memory = any(row.memory for row in rows)
@@ -35,12 +36,22 @@ def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
 def remarks(rows: Sequence[Figures]) -> list[str]:
     """Return why a backend is not the fastest and why a figure is missing, each once."""
     found: dict[str, None] = {}
+    others = {*_others(rows), "limit"}
     for row in rows:
         if row.reason:
             found[f"{row.case.cell} runs on {row.backend}: {row.reason}"] = None
-        for who, why in row.missing.items():
+        for who, why in ((who, why) for who, why in row.missing.items() if who in others):
             found[f"{row.case.cell} without {NAMES.get(who, who)}: {why}"] = None
     return list(found)
+
+
+def _others(rows: Sequence[Figures]) -> dict[str, str]:
+    """The contenders that have columns: those that were asked for, of RARE only those that ran."""
+    found = {}
+    for who, name in NAMES.items():
+        if any(who in row.seconds or (who in row.missing and who not in RARE) for row in rows):
+            found[who] = name
+    return found
 
 
 def _milliseconds(row: Figures, who: str) -> str:

@@ -82,9 +82,10 @@ class TritonLoop:
         for mine in tensors:
             own = {argument: mine[argument].contiguous() for argument in source.given[backward] if argument in mine}
             for argument in scan_arguments(self.plan) if self.plan.scans is not None else ():
-                width = source.columns[argument]
-                rows = steps.batch * chunks.number if scanned else 0  # a loop gets them too, and does not read them
-                own[argument] = own[START].new_empty(rows, width, dtype=torch.float32)
+                own[argument] = own[START]  # a loop gets them too, and does not read them
+                if scanned:
+                    rows, width = steps.batch * chunks.number, source.columns[argument]
+                    own[argument] = own[START].new_empty(rows, width, dtype=torch.float32)
             alive += [own[argument] for argument in source.given[backward]]
         # A kernel of equal rows reads neither table.
         lengths = alive[0] if steps.lengths is None else steps.lengths.contiguous()

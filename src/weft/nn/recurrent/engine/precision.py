@@ -8,10 +8,11 @@ alone, so it is set to the first while the engine queues products.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 import torch
+from torch import Tensor
 
 EXACT: Final = "ieee"
 FAST: Final = "tf32"
@@ -21,6 +22,13 @@ def product_precision() -> str:
     """EXACT or FAST, as nn.LSTM would compute in float32 on a GPU now."""
     setting = torch.backends.cudnn.rnn if torch.backends.cudnn.enabled else torch.backends.cuda.matmul
     return FAST if setting.fp32_precision == FAST else EXACT
+
+
+def products_as_of_lstm(like: Tensor) -> AbstractContextManager[None]:
+    """A scope for products of numbers of this type on this device."""
+    if like.device.type != "cuda" or like.dtype != torch.float32:  # the settings take a while to read
+        return nullcontext()
+    return products_in(product_precision(), like.device)
 
 
 @contextmanager

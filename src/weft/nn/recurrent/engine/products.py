@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from weft.nn.native.product import multiply, multiply_transposed
-from weft.nn.recurrent.engine.precision import product_precision, products_in
+from weft.nn.recurrent.engine.precision import products_as_of_lstm
 
 
 def row_product(x: Tensor, weight: Tensor) -> Tensor:
@@ -32,14 +32,14 @@ class _RowProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        with products_in(product_precision(), x.device):
+        with products_as_of_lstm(x):
             return multiply(x, weight)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         for_x = for_weight = None
-        with products_in(product_precision(), x.device):
+        with products_as_of_lstm(x):
             if torch.is_grad_enabled():  # a second derivative is possible only through torch's own operations
                 return gradient @ weight.t(), x.t() @ gradient
             if ctx.needs_input_grad[0]:

@@ -18,7 +18,7 @@ from weft.nn.native import pages
 from weft.nn.recurrent.engine.argument import KEYS, Argument, Kind, arguments
 from weft.nn.recurrent.engine.gradients import input_gradients
 from weft.nn.recurrent.engine.plan import COPY, IN_PLACE, KERNELS, NOTHING, Kernels, StepCounts, Tensors
-from weft.nn.recurrent.engine.precision import product_precision, products_in
+from weft.nn.recurrent.engine.precision import products_as_of_lstm
 
 START, HISTORY = Argument(Kind.START, 0), Argument(Kind.HISTORY, 0)
 """Every plan has a state; the tensors of the first have the numbers of rows and of steps."""
@@ -62,7 +62,7 @@ def _forward(
             }
         mine |= made
         kept += [mine[argument] for argument in plan.kept] if keep != NOTHING else []
-    with products_in(product_precision(), inputs[0].device):
+    with products_as_of_lstm(inputs[0]):
         plan.backend(inputs[0]).forward(tensors, steps, reverse)
     return outputs, kept
 
@@ -88,7 +88,7 @@ def _backward(
         given = gradients[direction * share : (direction + 1) * share]
         mine |= {argument: gradient.contiguous() for argument, gradient in zip(order, given, strict=True)}
         mine |= _empty_gradients(plan, mine, rows)
-    with products_in(product_precision(), kept[0].device):
+    with products_as_of_lstm(kept[0]):
         plan.backend(kept[0]).backward(tensors, steps, reverse)
         return [
             gradient

@@ -61,6 +61,12 @@ def is_linear(choice: BackendChoice) -> bool:
     return choice.plan >= 0 and PLANS.plan(choice.plan).scan is not None
 
 
+def is_capturable(choice: BackendChoice) -> bool:
+    """Whether a CUDA graph may capture the kernels of a plan: not where they are graphs themselves."""
+    kernels = PLANS.plan(choice.plan).kernels if choice.plan >= 0 else None
+    return choice.backend == "cuda" and kernels is not None and kernels.lanes is not None
+
+
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
     """`choose` for torch.compile, which calls it once for each choice of settings and keeps the result."""
     choice = choose(_enrolled[number], device)
