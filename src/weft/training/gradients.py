@@ -42,7 +42,9 @@ class Computed:
         self.compute, self.parameters, self.device = compute, parameters, device
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
-        with added(self.parameters, [parameter.grad for parameter in self.parameters]):
+        # A backward pass on a GPU has a thread of its own; to wake it and be woken may take longer than a small model.
+        one_thread = torch.autograd.set_multithreading_enabled(self.device.type != "cuda")
+        with one_thread, added(self.parameters, [parameter.grad for parameter in self.parameters]):
             return self.compute(batch.to(self.device), factor)
 
     def release(self) -> None:
