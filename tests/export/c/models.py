@@ -47,6 +47,7 @@ class Options(ctypes.Structure):
         ("min_p", ctypes.c_float),
         ("top_k", ctypes.c_long),
         ("seed", ctypes.c_uint64),
+        ("words", ctypes.c_int),
         ("language", ctypes.c_int),
     ]
 

@@ -125,14 +125,21 @@ def test_data_without_int8_is_refused(tmp_path: Path) -> None:
         export_run(run, to="c", out=tmp_path / "c", data=run_data(run))
 
 
-@pytest.mark.parametrize(
-    ("line", "words", "tags"),
-    [
-        ("a/X b/Y", ["a", "b"], ["X", "Y"]),
-        ("a/b/X/Y c//", ["a/b", "c"], ["X/Y", "/"]),
-        ("a/b c b/d", ["a", "b"], ["b c", "d"]),
-        ("é/X", ["é"], ["X"]),
-    ],
-)
-def test_tags_are_read_from_a_line(line: str, words: list[str], tags: list[str]) -> None:
-    assert c_loss._tags(words, line) == tags
+def test_words_are_given_to_the_program_as_they_are(tmp_path: Path) -> None:
+    """Split as a line is, "M." would be two words that nobody tagged, and "x y" too."""
+    run = made("tag", tmp_path)
+    words, data = (
+        ["Dr.", "M.", "x y", "a/b", "1\u00a0000", '"', "don't", "the", "cat", "sleeps", "."],
+        tmp_path / "gold.conll",
+    )
+    rows = [[words[(start + step) % len(words)] for step in range(1 + start % 7)] for start in range(3 * len(words))]
+    tags = [answer.tags for answer in run.predict(rows)]  # type: ignore[attr-defined]
+    right = [[tag if place % 3 else "O" for place, tag in enumerate(row)] for row in tags]
+    lines = [
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(*one, strict=True)) for one in zip(rows, right, strict=True)
+    ]
+    data.write_text("\n".join(lines))
+    name, value, count = measured(run, tmp_path / "c", str(data))
+    assert (name, count) == ("accuracy", len(rows))
+    assert value == pytest.approx(run.evaluate(str(data)).metrics["accuracy"], abs=1e-9)
+    assert value < 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.export.c.models import RNN_, lines, make_run
+from tests.export.c.trained import trained
 
 from weft.export.c.compare import answers_of, compile_folder, difference_of, precise
 from weft.export.c.export import sources_of, write_files
@@ -71,6 +72,7 @@ def test_options_have_the_effect_that_they_have_in_weft_predict(run: Run, progra
         (["--top-p", "1.5"], "--top-p: is out of range"),
         (["--length-penalty", "x"], "--length-penalty: needs a number"),
         (["--stop", "soon"], "--stop: is bound or finished"),
+        (["--words"], "--words: this model tags no words"),
         (["--language", "fr"], "fr: is no language of this model"),
         (["--tokens", "99999999"], "--tokens: is out of range"),
         (["other.bin"], "other.bin: is a second file of weights"),
@@ -83,3 +85,31 @@ def test_a_wrong_option_is_refused_in_a_line(program: Path, given: list[str], sa
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("model", [RNN_ | {"characters": 6, "crf": True}, {"kind": "hmm"}], ids=["rnn", "hmm"])
+def test_a_tagger_reads_words_as_they_are(tmp_path: Path, model: dict[str, Any]) -> None:
+    run = trained("tag", tmp_path, model)
+    folder = tmp_path / "c"
+    folder.mkdir()
+    write_files(sources_of(run), folder)
+    program = compile_folder(folder)
+    rows = [["the", "cat.", "house!"], ["x y", "M.", "1\u00a0000"], ["a/b", "don't", "U.S."], []]
+    found = answers_of(program, ["\t".join(row) for row in rows], "--words", "--precise")
+    for words, line, answer in zip(rows, found, run.predict(rows), strict=True):
+        fields = line.split("\t") if line else []
+        assert [field.rsplit("/", 2)[0] for field in fields] == words
+        assert [field.rsplit("/", 2)[1] for field in fields] == list(answer.tags)  # type: ignore[attr-defined]
+        shares = [float(field.rsplit("/", 2)[2]) for field in fields]
+        assert shares == pytest.approx(answer.probabilities, abs=1e-4)  # type: ignore[attr-defined]
+    assert answers_of(program, ["the cat."], "--words")[0].count("/") == 1
+    assert answers_of(program, ["the cat."])[0] == run.predict("the cat.").line()
+
+
+def test_a_line_with_a_nul_byte_is_refused_and_the_others_answered(program: Path) -> None:
+    command = [str(program), str(program.parent / "weights.bin"), "--no-sample"]
+    done = subprocess.run(command, input="the cat\na\0b\n\nthe cat\n", capture_output=True, text=True, check=False)
+    first, *others = done.stdout.split("\n")
+    assert first
+    assert others == ["", "", first, ""]
+    assert (done.returncode, done.stderr) == (2, "line 2: has a NUL byte\n")

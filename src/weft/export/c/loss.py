@@ -44,6 +44,7 @@ def measure_c(run: Run, program: Path, examples: Sequence[Any], folder: Path) ->
         asked = list(group)
         lines = [_line(run, given, folder, number) for number, (given, _) in enumerate(asked)]
         options = LM_OPTIONS if task == "lm" else ("--n-best", "1") if run.task.writes else ()
+        options += ("--words",) if isinstance(asked[0][0], list) else ()
         printed = _ask(program, lines, *options, *(("--language", language) if language else ()))
         for (given, right), line in zip(asked, printed, strict=True):
             if line is not None:
@@ -87,9 +88,8 @@ def _line(run: Run, given: Any, folder: Path, number: int) -> str:
     steps = given if hasattr(given, "array") else getattr(given, "steps", None)
     if steps is not None:
         return json.dumps(steps.array.tolist())
-    parts = (given.source,) if isinstance(given, Pair) else given if isinstance(given, tuple) else (given,)
-    texts = (" ".join(part) if isinstance(part, list) else part for part in parts)
-    return "\t".join(re.sub(r"[\t\r\n]", " ", text) for text in texts)
+    parts = [given.source] if isinstance(given, Pair) else given if isinstance(given, tuple | list) else [given]
+    return "\t".join(re.sub(r"[\t\r\n\0]", " ", text) for text in parts)
 
 
 def _read(run: Run, given: Any, line: str) -> Answer:
@@ -100,8 +100,9 @@ def _read(run: Run, given: Any, line: str) -> Answer:
         case "regress":
             return {"number": float(line)}
         case "tag":
-            words = given if isinstance(given, list) else [str(place) for place in range(len(given.array))]
-            return {"tags": _tags(words, line)}
+            if isinstance(given, list):
+                return {"tags": _tags(given, line)}
+            return {"tags": [field.partition("/")[2] for field in line.split(" ")]}
         case "mask":
             return {"gaps": [[{"token": line.split("\t")[1].split("  ")[0]}]]}
         case "forecast":
@@ -110,14 +111,8 @@ def _read(run: Run, given: Any, line: str) -> Answer:
 
 
 def _tags(words: Sequence[str], line: str) -> list[str]:
-    """The tags in a line of words, each with its tag behind a slash."""
-    found, at = [], 0
-    for word, following in zip(words, [*words[1:], None], strict=True):
-        begin = at + len(word.encode("utf-8", "replace").decode("utf-8")) + 1
-        end = len(line) if following is None else line.index(f" {following}/", begin)
-        found.append(line[begin:end])
-        at = end + 1
-    return found
+    """The tags in a line of words, each with its tag behind a slash, and a tab between them."""
+    return [field[len(word) + 1 :] for word, field in zip(words, line.split("\t"), strict=True)]
 
 
 def _next_tokens(run: Run, examples: Sequence[Any]) -> list[Question]:

@@ -3,9 +3,14 @@
        model [WEIGHTS] [--probabilities | --precise] [--beam N] [--n-best N] [--length-penalty X] [--max-length N]
              [--min-length N] [--stop bound|finished] [--finished N] [--repetition-penalty X] [--frequency-penalty X]
              [--presence-penalty X] [--sample | --no-sample] [--temperature X] [--top-k N] [--top-p X] [--min-p X]
-             [--seed N] [--language NAME] [--tokens N] [--line-bytes N]
+             [--seed N] [--language NAME] [--words] [--tokens N] [--line-bytes N]
 
    --precise prints numbers with nine digits; --tokens and --line-bytes are the limits of what is read of a line.
+   A blank line is answered by a blank line. So is one that cannot be answered, such as one with a NUL byte; a message
+   then names its number, and the program goes on and ends with 2.
+
+   A tagger splits a line into words as `weft predict` does. With --words it reads the words of a line as they are,
+   with a tab between them, and prints each with its tag, WORD/TAG, also with tabs between them.
 
    A model of pictures reads lines with the names of files: PGM or PPM, of the size that the model was trained with.
    One of feature vectors, or of series, reads lines of JSON: see README.md.                                          */
@@ -117,6 +122,9 @@ static int read_arguments(int argc, char **argv, const char **path, weft_options
             options->probabilities = 1;
         } else if (strcmp(name, "--precise") == 0) {
             options->probabilities = 2;
+        } else if (strcmp(name, "--words") == 0) {
+            if (!weft_reads_words()) return fail(name, "this model tags no words");
+            options->words = 1;
         } else if (strcmp(name, "--sample") == 0 || strcmp(name, "--no-sample") == 0) {
             sample = name[2] == 's';
         } else if (strcmp(name, "--language") == 0) {
@@ -177,7 +185,10 @@ int main(int argc, char **argv)
     for (long number = 1; (found = read_line(line, limits.line_bytes, &line_bytes)) != 0; number++) {
         void *file = 0;
         long size = WEFT_TOO_LONG;
-        if (found > 0 && weft_reads_files() && line_bytes) {
+        const int binary = found > 0 && memchr(line, 0, line_bytes) != 0;
+        if (binary) {
+            size = WEFT_NOT_UTF8;
+        } else if (found > 0 && weft_reads_files() && line_bytes) {
             if (line_bytes < limits.line_bytes) {
                 line[line_bytes] = 0;
                 file = read_file(line, &file_bytes);
@@ -187,7 +198,7 @@ int main(int argc, char **argv)
             size = weft_answer(model, &options, line, line_bytes, answer, capacity);
         }
         if (size < 0) {
-            fprintf(stderr, "line %ld: %s\n", number, weft_error((int)size));
+            fprintf(stderr, "line %ld: %s\n", number, binary ? "has a NUL byte" : weft_error((int)size));
             bad = 1;
         } else {
             fwrite(answer, 1, (size_t)size, stdout);

@@ -13,6 +13,11 @@ int weft_reads_files(void)
     return WEFT_READS_FILES;
 }
 
+int weft_reads_words(void)
+{
+    return WEFT_READS_WORDS;
+}
+
 void weft_default_limits(weft_limits *limits)
 {
     limits->line_bytes = WEFT_LINE_BYTES;
@@ -72,7 +77,8 @@ long weft_answer(weft_model *m, const weft_options *options, const char *line, s
 {
     weft_out out = {answer, capacity, 0, 0};
     if (count > m->limits.line_bytes) return WEFT_TOO_LONG;
-    if (weft_is_blank(line, count)) return 0;
+    if (options->words && !weft_reads_words()) return WEFT_OPTION;
+    if (!options->words && weft_is_blank(line, count)) return 0;
     const int error = weft_answer_line(m, options, line, count, &out);
     return error ? error : out.full ? WEFT_FULL : (long)out.written;
 }

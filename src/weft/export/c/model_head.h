@@ -51,6 +51,7 @@ typedef struct {
     float temperature, top_p, min_p;
     long top_k;
     uint64_t seed;
+    int words; /* a tagger reads the words of a line, and prints them with their tags, separated by tabs */
     int language; /* the number of the language to translate to, from weft_language; -1: none */
 } weft_options;
 
@@ -61,6 +62,9 @@ int weft_language(const char *name);
 
 /* Whether weft_answer reads the bytes of a file, a picture in PGM or PPM, in the place of a line. */
 int weft_reads_files(void);
+
+/* Whether the model tags words, which options.words leaves as they are. */
+int weft_reads_words(void);
 
 /* Check the weights completely, and compute the bytes of memory that a model with these limits needs. 0 or an error. */
 int weft_memory(const void *weights, size_t bytes, const weft_limits *limits, size_t *memory);

@@ -85,6 +85,7 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         "WEFT_TOKENS": min(tokens, plan.longest),
         "WEFT_LINE_BYTES": LINE_BYTES,
         "WEFT_READS_FILES": 0,
+        "WEFT_READS_WORDS": 0,
         "WEFT_LANGUAGES": 0,
         "WEFT_NUMBERS_HELP": '"the line is not what the model reads"',
         "WEFT_PICTURE_HELP": '"the file is no picture"',

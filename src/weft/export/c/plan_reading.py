@@ -119,6 +119,7 @@ def options_source(run: Run) -> str:
         "min_p": literal(decode.min_p, "float"),
         "top_k": decode.top_k,
         "seed": f"{decode.seed}u",
+        "words": 0,
         "language": -1,
     }
     lines = [f"    options->{name} = {value};" for name, value in values.items()]

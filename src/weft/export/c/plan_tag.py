@@ -45,7 +45,7 @@ def plan_tag(run: Run, program: Program | None, constants: Constants) -> Plan:
         "WEFT_SUBWORDS": int(subwords),
         "WEFT_WORD_BLANK": int(subwords and not texts["words"].drops_first_blank),
     }
-    plan.defines |= {"WEFT_POSITIONS": plan.longest}
+    plan.defines |= {"WEFT_POSITIONS": plan.longest, "WEFT_READS_WORDS": int(bool(texts))}
     if crf and program is not None:
         add_chain(plan, constants, {name: program.constants[f"crf_{name}"] for name in CHAIN})
     plan.declared += strings("weft_labels", labels)
@@ -73,8 +73,10 @@ def plan_tag(run: Run, program: Program | None, constants: Constants) -> Plan:
     ]
     plan.sources = [*plan.sources, read("task_tag.c")]
     plan.header = """/* Tag a line: the number of the tag of each of its words, and its probability. Returned is
-   the number of words, or an error. weft_label is the name of a tag, weft_word the part of the line that a word is. */
-long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities);
+   the number of words, or an error. weft_label is the name of a tag, weft_word the part of the line that a word is.
+   The options may be 0; with their `words` those of the line are separated by tabs. */
+long weft_tag(weft_model *m, const weft_options *options, const char *line, size_t count, const int32_t **tags,
+              const float **probabilities);
 const char *weft_label(int32_t tag);
 void weft_word(const weft_model *m, long word, size_t *start, size_t *size);
 """

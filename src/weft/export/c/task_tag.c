@@ -24,8 +24,9 @@ static long weft_spell(weft_model *m, const char *word, size_t size, float *spel
 
 /* Words of a line with the scores of their tags in m->logits; the number of words, or an error. */
 #if WEFT_FEATURES
-static long weft_tag_words(weft_model *m, const char *line, size_t count)
+static long weft_tag_words(weft_model *m, const char *line, size_t count, int words_given)
 {
+    (void)words_given;
     const long steps = weft_read_features(m, line, count);
     if (steps < 0) return steps;
     if (steps > WEFT_POSITIONS) return WEFT_TOO_LONG;
@@ -33,10 +34,18 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
     return error ? error : steps;
 }
 #else
-#if WEFT_SUBWORDS
-static long weft_tag_words(weft_model *m, const char *line, size_t count)
+/* The words of a line: split as a sentence, or given with tabs between them. */
+static long weft_split_line(weft_model *m, const weft_text *text, const char *line, size_t count, int words_given)
 {
-    const long words = weft_text_split(&m->text[1], line, count, m->words, (size_t)m->limits.tokens);
+    const size_t capacity = (size_t)m->limits.tokens;
+    return words_given ? weft_text_fields(line, count, m->words, capacity)
+                       : weft_text_split(text, line, count, m->words, capacity);
+}
+
+#if WEFT_SUBWORDS
+static long weft_tag_words(weft_model *m, const char *line, size_t count, int words_given)
+{
+    const long words = weft_split_line(m, &m->text[1], line, count, words_given);
     long at = 0;
     if (words <= 0) return words == WEFT_TEXT_UTF8 ? WEFT_NOT_UTF8 : words < 0 ? WEFT_TOO_LONG : 0;
     for (int n = 0; n < WEFT_FRAME_START; n++) at = weft_add(m, WEFT_SOS, at);
@@ -61,9 +70,9 @@ static long weft_tag_words(weft_model *m, const char *line, size_t count)
     return error ? error : words;
 }
 #else
-static long weft_tag_words(weft_model *m, const char *line, size_t count)
+static long weft_tag_words(weft_model *m, const char *line, size_t count, int words_given)
 {
-    const long words = weft_text_split(&m->text[0], line, count, m->words, (size_t)m->limits.tokens);
+    const long words = weft_split_line(m, &m->text[0], line, count, words_given);
     if (words < 0) return words == WEFT_TEXT_UTF8 ? WEFT_NOT_UTF8 : WEFT_TOO_LONG;
     if (words > WEFT_POSITIONS) return WEFT_TOO_LONG;
     for (long n = 0; n < words; n++) {
@@ -175,9 +184,10 @@ static void weft_decode_tags(weft_model *m, long words)
 #endif
 #endif
 
-long weft_tag(weft_model *m, const char *line, size_t count, const int32_t **tags, const float **probabilities)
+long weft_tag(weft_model *m, const weft_options *options, const char *line, size_t count, const int32_t **tags,
+              const float **probabilities)
 {
-    const long found = weft_tag_words(m, line, count);
+    const long found = weft_tag_words(m, line, count, options && options->words);
     if (found > 0) weft_decode_tags(m, found);
     *tags = m->tags, *probabilities = m->shares;
     return found;
@@ -202,10 +212,10 @@ static int weft_answer_line(weft_model *m, const weft_options *options, const ch
 {
     const int32_t *tags;
     const float *probabilities;
-    const long found = weft_tag(m, line, count, &tags, &probabilities);
+    const long found = weft_tag(m, options, line, count, &tags, &probabilities);
     if (found < 0) return (int)found;
     for (long n = 0; n < found; n++) {
-        if (n) weft_put_string(out, " ");
+        if (n) weft_put_string(out, options->words ? "\t" : " ");
 #if WEFT_FEATURES
         char number[24];
         snprintf(number, sizeof number, "%ld", n);

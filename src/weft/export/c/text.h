@@ -115,6 +115,9 @@ typedef struct {
    written with sentences=True. */
 long weft_text_split(const weft_text *t, const char *utf8, size_t n, weft_span *words, size_t capacity);
 
+/* The words of a sentence that are separated by tabs, as they are; returns their number, at most n. */
+long weft_text_fields(const char *utf8, size_t n, weft_span *words, size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

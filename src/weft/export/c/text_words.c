@@ -87,3 +87,17 @@ long weft_text_split(const weft_text *t, const char *utf8, size_t n, weft_span *
     }
     return (long)count;
 }
+
+long weft_text_fields(const char *utf8, size_t n, weft_span *words, size_t capacity) {
+    size_t count = 0;
+    if (n > WEFT_TEXT_MAX_BYTES) return WEFT_TEXT_LONG;
+    if (!is_utf8((const unsigned char *)utf8, n)) return WEFT_TEXT_UTF8;
+    for (size_t start = 0, end; start < n; start = end + 1) {
+        for (end = start; end < n && utf8[end] != '\t';) end++;
+        if (end == start) continue;
+        if (count >= capacity) return WEFT_TEXT_FULL;
+        words[count].start = start;
+        words[count++].size = end - start;
+    }
+    return (long)count;
+}
