@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,10 @@ def prefix_translator(pairs: str, tmp_path: Path) -> Build:
         return build("translate", pairs, tmp_path, model=model, text=words, decode=decode or {"max_length": 12})
 
     return make
+
+
+def in_float64(run: Run) -> Run:
+    """The same run, which computes in double precision."""
+    wide = copy.copy(run)
+    wide.model = copy.deepcopy(run.model).double()
+    return wide
