@@ -12,8 +12,8 @@ from weft.run import Run
 TEXT = """# A model of weft in C
 
 A run of `{task}` as C99 that needs libm alone. It reads lines from standard input and prints what `weft predict`
-prints for each. A line that has no answer stays blank, a message has its number, and the exit code is then 2.{lines_are}
-
+prints for each. A line that has no answer stays blank, a message has its number, and the exit code is then 2.
+{lines_are}
 ```sh
 cc {options} -o model model.c main.c -lm
 echo '{example}' | ./model weights.bin
@@ -47,8 +47,8 @@ object with these keys, as far as the run was trained with them:
 
 Printed are the next steps, separated by tabs; with `--probabilities` then `q` and the level of each quantile and its
 numbers."""
-WORDS: Final = """A line is split into words as by `weft predict`: punctuation is cut off. With `--words` they are read as
-they are, with a tab between them, and each is printed with its tag, also with a tab between them."""
+WORDS: Final = """A line is split into words as by `weft predict`: punctuation is cut off. With `--words` they are read
+as they are, with a tab between them, and each is printed with its tag, also with a tab between them."""
 PICTURE: Final = """A line is the name of a file with a picture: binary PGM or PPM with values up to 255, of {size} by
 {size} pixels, as `convert photo.jpg -resize {size}x{size}! photo.ppm` writes it."""
 
@@ -79,7 +79,7 @@ def write_readme(run: Run, folder: Path, agreement: CAgreement, quantized: CAgre
         lines=agreement.lines,
         agreement=agreement.describe(),
         quantized=more,
-        lines_are="".join(f"\n\n{line}" for line in about.help),
+        lines_are="".join(f"\n{line}\n" for line in about.help),
         example=about.example,
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
