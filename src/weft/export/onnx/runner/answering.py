@@ -50,6 +50,17 @@ class Answering(ABC):
         """Whether it is an input, and not a list of them."""
         return isinstance(inputs, str | Mapping | bytes)
 
+    def is_blank(self, source: Any) -> bool:
+        """Whether an input is a text of nothing but blanks, which has no answer."""
+        if isinstance(source, Mapping):
+            columns = self.facts.get("columns") or {}
+            own = next((columns[name] for name in ("text", "source") if columns.get(name) is not None), None)
+            names = own if isinstance(own, list) else [own] if own in source else ["words", "text", "source"]
+            texts = [source[name] for name in names if name in source]
+        else:
+            texts = [source]
+        return bool(texts) and all(isinstance(text, str) and not text.strip() for text in texts)
+
     def stream(self, source: Any, options: Mapping[str, Any]) -> Iterator[str]:
         raise self.lacks("stream", "writes no text")
 

@@ -24,6 +24,10 @@ class Rows:
 
     def __init__(self, graphs: Graphs, state: Arrays, count: int) -> None:
         self.graphs, self.state, self.count = graphs, state, count
+        self.sentences: Array = np.arange(count)
+        """The sentence of each row. Rows of one sentence have equal shared fields, such as the encoded source."""
+        fields = {field.name for field in graphs.fields if not field.shared}
+        self.shared = {name for name in state if name not in fields}
 
     @classmethod
     def start(cls, graphs: Graphs, count: int, inputs: Mapping[str, Array] | None = None) -> Rows:
@@ -63,8 +67,9 @@ class Rows:
         """Replace the state of row i by that of row rows[i]."""
         if len(rows) == self.count and np.array_equal(rows, np.arange(self.count)):
             return
-        self.state = {name: array[rows] for name, array in self.state.items()}
-        self.count = len(rows)
-
-    def copy(self) -> Rows:
-        return Rows(self.graphs, dict(self.state), self.count)
+        sentences = self.sentences[rows]
+        same = np.array_equal(sentences, self.sentences)
+        for name, array in self.state.items():
+            if not (same and name in self.shared):
+                self.state[name] = array.take(rows, axis=0)  # several times as fast as array[rows]
+        self.sentences, self.count = sentences, len(rows)

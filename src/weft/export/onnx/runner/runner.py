@@ -13,7 +13,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from weft.export.onnx.runner.graphs import Array, Graphs, providers_of
 from weft.export.onnx.runner.labels import Labels, Numbers
 from weft.export.onnx.runner.series import Forecasts
 from weft.export.onnx.runner.tags import Tags
+from weft.export.onnx.runner.texts import PER_INPUT
 from weft.export.onnx.runner.vectors import WordVectors
 from weft.export.onnx.runner.writers import ContinuesTexts, Describes, Translates
 from weft.text import StoredRules, Tokenizer
@@ -84,14 +85,11 @@ class Runner:
         except UNFIT as error:
             raise RunError(f"is damaged: {describe(error)}", where=where, cure=AGAIN) from None
 
-    @overload
-    def predict(self, inputs: str | Mapping[str, Any], **options: Any) -> dict[str, Any]: ...
-
-    @overload
-    def predict(self, inputs: Any, **options: Any) -> Any: ...
-
     def predict(self, inputs: Any, **options: Any) -> Any:
         """The answer to one input, or a list of answers, each as `weft predict --json` prints it.
+
+        A text of nothing but blanks has no answer: None. A language model continues it, as `run.predict` does. Other
+        texts are read as they are, so that a line end is a part of them.
 
         Options of a search are those of `[decode]` but groups and stop_at, and prefix, language, forbid_unknown and
         attention. A forecast takes a file, a table or a list of numbers, and returns a list.
@@ -100,16 +98,29 @@ class Runner:
             if self.task == "forecast":
                 return self._answering.predict(inputs, options)
             if self._answering.is_one_input(inputs):
-                return self._answering.predict([inputs], options)[0]
+                return self._predict([inputs], options)[0]
             if not isinstance(inputs, Iterable):
                 raise DataError(f"{inputs!r:.40} is no input", where="inputs", cure="give a text or a list of texts")
-            several = list(inputs)
-            return self._answering.predict(several, options) if several else []
+            return self._predict(list(inputs), options)
+
+    def _predict(self, inputs: list[Any], options: dict[str, Any]) -> list[dict[str, Any] | None]:
+        """The answers to some inputs; None for those without a text."""
+        found: list[dict[str, Any] | None] = [None] * len(inputs)
+        full = [number for number, one in enumerate(inputs) if not self._answering.is_blank(one)]
+        for name in set(PER_INPUT) & options.keys():
+            given = options[name]
+            if isinstance(given, list | tuple) and len(given) == len(inputs):
+                options |= {name: [given[number] for number in full]}
+        answers = self._answering.predict([inputs[number] for number in full], options) if full else []
+        for number, answer in zip(full, answers, strict=True):
+            found[number] = answer
+        return found
 
     def stream(self, source: Any, **options: Any) -> Iterator[str]:
         """The text of `predict(source)` in pieces, each as soon as no later step can change it."""
         with self._in_a_line():
-            yield from self._answering.stream(source, options)
+            if not self._answering.is_blank(source):
+                yield from self._answering.stream(source, options)
 
     def score(self, inputs: Iterable[Any]) -> list[dict[str, Any]]:
         """The log-probability and the rank of each token of texts, or of the targets of (source, target)."""

@@ -77,11 +77,14 @@ class Tags(Answering):
             return inputs
         assert self.characters is not None
         distinct = {word: number for number, word in enumerate(dict.fromkeys(w for words in sentences for w in words))}
-        letters, sizes = pad(self.characters.encode_many(list(distinct)))
-        vectors = self.graphs.run("spell", {"letters": letters, "letters_lengths": sizes})["spelled"]
-        spelled = np.zeros((*ids.shape, vectors.shape[1]), dtype=np.float32)
+        spellings, vectors = self.characters.encode_many(list(distinct)), dict[int, Array]()
+        for group in self.batches(spellings):
+            letters, sizes = pad([spellings[number] for number in group])
+            found = self.graphs.run("spell", {"letters": letters, "letters_lengths": sizes})["spelled"]
+            vectors |= dict(zip(group, found, strict=True))
+        spelled = np.zeros((*ids.shape, len(vectors[0])), dtype=np.float32)
         for row, words in zip(spelled, sentences, strict=True):
-            row[: len(words)] = vectors[[distinct[word] for word in words]]
+            row[: len(words)] = [vectors[distinct[word]] for word in words]
         return inputs | {"spelled": spelled}
 
     def _answer(self, words: Sequence[str], logits: Array) -> dict[str, Any]:

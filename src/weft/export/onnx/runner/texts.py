@@ -24,6 +24,12 @@ from weft.text.pieces import TextPieces
 MAX_ROWS: Final = 128
 """The most rows of a step: more would only wait for the longest text among them."""
 
+MAX_SEARCH_POSITIONS: Final = 16_384
+"""The most positions of sources, or of prompts, in the rows of a search: hypotheses and padding included."""
+
+PER_INPUT: Final = ("prefix", "language")
+"""Options that are one for all inputs, or a list with one for each."""
+
 WORDING: Final = ("prefix", "forbid_unknown", "language", "attention")
 
 
@@ -120,7 +126,7 @@ class WritesText(Answering):
         """The wording of each text, and the options of the search."""
         search = self.defaults.changed({name: value for name, value in options.items() if name not in WORDING})
         wording = []
-        for name in ("prefix", "language"):
+        for name in PER_INPUT:
             value = options.get(name)
             values = list(value) if isinstance(value, list | tuple) else [value] * count
             if len(values) != count:
@@ -141,10 +147,16 @@ class WritesText(Answering):
         by_length: dict[int, list[int]] = {}
         for number, one in enumerate(given):
             by_length.setdefault(len(one.before) + len(one.prompt), []).append(number)
-        for numbers in by_length.values():
-            numbers.sort(key=lambda number: len(given[number].source) if given[number].source is not None else 0)
-            for first in range(0, len(numbers), each):
-                yield numbers[first : first + each]
+        for prompt, numbers in by_length.items():
+            sources = {number: 0 if given[number].source is None else len(given[number].source) for number in numbers}
+            group: list[int] = []
+            for number in sorted(numbers, key=sources.__getitem__):
+                positions = (len(group) + 1) * options.width * max(prompt, sources[number])
+                if group and (len(group) == each or positions > MAX_SEARCH_POSITIONS):
+                    yield group
+                    group = []
+                group.append(number)
+            yield group
 
     def _rows(self, given: Sequence[Given], width: int) -> Rows:
         """The rows before the first token."""

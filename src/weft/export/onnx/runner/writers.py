@@ -24,6 +24,10 @@ class ContinuesTexts(WritesText):
     def prepare(self) -> None:
         self.target = self.side("")
 
+    def is_blank(self, source: Any) -> bool:
+        """Nothing and blanks are prompts."""
+        return False
+
     def given(self, source: Any, wording: Mapping[str, Any], options: SearchOptions) -> Given:
         text = source.text if isinstance(source, Text) else text_of(source, (), "inputs")
         if wording["prefix"]:
