@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli.imports import Imports, read_imports
+
+if TYPE_CHECKING:
+    from weft.export import Exported, ExportedHtml
+    from weft.export.c.export import ExportedC
 
 
 def export(
@@ -86,7 +90,7 @@ def export(
         note("its C compared with the run: {}", page.agreement.describe())
         if page.quantized is not None:
             note("compared with the run, in int8: {}", page.quantized.describe())
-            show_loss(page.loss)
+            show_loss(page)
         if page.left_out:
             note("left out, because the page has no counterpart: {}", ", ".join(page.left_out))
         return
@@ -94,22 +98,24 @@ def export(
     compared = {"exact": found.agreement} | ({quantization or "": found.quantized} if found.quantized else {})
     if json:
         about = {"folder": str(found.folder), "left_out": list(found.left_out), "loss": found.loss}
+        about |= {"unmeasured": found.unmeasured}
         print_json(about | {name: one._asdict() for name, one in compared.items()})
         return
     note("written: [bold]{}[/]", found.folder)
     for name, one in compared.items():
         note("compared with the run{}: {}", "" if name == "exact" else f", in {name}", one.describe())
     if to in ("c", "onnx") and quantization == "int8":
-        show_loss(found.loss)
+        show_loss(found)
     if found.left_out:
         note("left out, because the format has no counterpart: {}", ", ".join(found.left_out))
 
 
-def show_loss(loss: str | None) -> None:
+def show_loss(found: Exported | ExportedC | ExportedHtml) -> None:
     """Print what int8 costs in score, or that it was not measured."""
     from weft.cli.output import note
 
-    if loss:
-        note("measured: {}", loss)
+    if found.loss:
+        note("measured: {}", found.loss)
     else:
-        note("[yellow]note[/] what int8 costs in score was not measured: give examples by --data FILE")
+        text = "[yellow]note[/] what int8 costs in score was not measured: {}; give examples by --data FILE"
+        note(text, found.unmeasured)

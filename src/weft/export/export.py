@@ -72,6 +72,8 @@ class Exported(NamedTuple):
     left_out: tuple[str, ...] = ()
     loss: str | None = None
     """The cost of quantization in score, where it was measured."""
+    unmeasured: str | None = None
+    """Why the cost of quantization in score was not measured."""
 
 
 def export_run(
@@ -174,7 +176,8 @@ def _to_ctranslate2(run: Run, weights: Weights, folder: Path, quantization: str 
 def _to_onnx(run: Run, folder: Path, quantization: str | None, data: str | Path | None = None) -> Exported:
     made = export_onnx(run, folder, quantization=quantization, data=data)
     agreement = Agreement(made.difference, made.greedy, made.beam)
-    return Exported(folder, agreement, left_out=made.left_out, loss=made.loss.describe() if made.loss else None)
+    loss = made.loss.describe() if made.loss else None
+    return Exported(folder, agreement, left_out=made.left_out, loss=loss, unmeasured=made.unmeasured)
 
 
 FORMATS: Final[dict[str, Callable[[Run, Weights, Path, str | None], Exported]]] = {

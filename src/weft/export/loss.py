@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import sacrebleu
 
-from weft.data import BadLines, Corpus, ManyLabelled, Similarity
+from weft.data import BadLines, ManyLabelled, Record, Similarity
 from weft.errors import ConfigError, DataError, WeftError
+from weft.export.held_out import read_held_out
 from weft.run import Run
 from weft.run.inputs import find_source, read_records
-from weft.tasks.forecast_encoding import SeriesTask
 
 MAX_EXAMPLES: Final = 500
 
@@ -45,23 +45,32 @@ class Measure(NamedTuple):
     score: Callable[[Sequence[Answer], Sequence[Any]], tuple[str, float]]
 
 
-def read_examples(run: Run, data: str | Path | None) -> list[Any] | None:
-    """Examples from all parts of a file, by default of the validation data of the run; None where there is none."""
-    task, source = run.task, data if data is not None else getattr(run.config.data, "valid", None)
-    cut = isinstance(task, SeriesTask) and data is None
-    if not (cut or isinstance(source, str | Path | list)):
-        return None
+class Unmeasured(DataError):
+    """No data is at hand to measure the score of a run on."""
+
+
+def read_examples(run: Run, data: str | Path | None) -> list[Any]:
+    """Examples from all parts of a file, by default of the validation data of the run; raises an Unmeasured where that
+    is not at hand."""
     try:
-        if isinstance(run.task, SeriesTask) and data is None and not run.task.data.files("valid"):
-            return _set_aside(run)
-        records = read_records(task, find_source(source, "data"), run.config.data, BadLines())
-        if task.name == "embed":
-            records = _similarities(records)
-        return spread(list(task.gather(records, run.config.data))) or None
-    except WeftError:
+        found = spread(list(run.task.gather(_records(run, data), run.config.data)))
+    except WeftError as error:
         if data is not None:
             raise
-        return None
+        raise Unmeasured(": ".join(part for part in (error.where, error.what) if part)) from None
+    if not found:
+        raise DataError("has no examples", where=str(data)) if data is not None else Unmeasured("it has no examples")
+    return found
+
+
+def _records(run: Run, data: str | Path | None) -> Iterable[Record]:
+    """The records of a file, of data.valid, or of what was set aside for validation."""
+    source = data if data is not None else run.config.data.files("valid")
+    if source is None:
+        records = iter(read_held_out(run))
+    else:
+        records = read_records(run.task, find_source(source, "data"), run.config.data, BadLines())
+    return _similarities(records) if run.task.name == "embed" else records
 
 
 def _similarities(records: Iterable[Any]) -> Iterator[Similarity]:
@@ -72,15 +81,6 @@ def _similarities(records: Iterable[Any]) -> Iterator[Similarity]:
             "word vectors in 8 bits are measured on pairs of words with a similarity", cure="give such a file"
         )
     yield from found
-
-
-def _set_aside(run: Run) -> list[Any] | None:
-    """The windows of the end of the training file that were set aside for validation."""
-    data = run.config.data
-    records = Corpus.of(list(read_records(run.task, find_source(data.train, "data"), data, BadLines())))
-    division = run.task.divide(records, data)
-    held = None if division is None else division.aside.get("valid")
-    return None if held is None else spread(list(run.task.gather(held, data)))
 
 
 def spread(examples: Sequence[Any]) -> list[Any]:

@@ -39,7 +39,6 @@ def measured(run: weft.Run, folder: Path, data: str | None) -> tuple[str, float,
     folder.mkdir()
     write_files(sources_of(run), folder)
     examples = read_examples(run, data)
-    assert examples is not None
     found = measure_c(run, compile_folder(folder), examples, folder)
     assert found is not None
     return found
@@ -50,7 +49,7 @@ def test_a_program_has_the_score_of_its_run(task: str, tmp_path: Path) -> None:
     run = made(task, tmp_path)
     data = run.config.data.train
     name, value, count = measured(run, tmp_path / "c", data)
-    assert (name, count) == (SAME[task], len(read_examples(run, data) or ()))
+    assert (name, count) == (SAME[task], len(read_examples(run, data)))
     own = run.evaluate(data).metrics[name]
     assert value == pytest.approx(own, rel=1e-3, abs=1e-3)
 
@@ -88,7 +87,7 @@ def test_a_language_model_is_asked_for_the_next_token(tmp_path: Path) -> None:
     run = made("lm", tmp_path)
     name, value, count = measured(run, tmp_path / "c", run.config.data.train)
     assert name == "accuracy of the next token"
-    asked = c_loss._next_tokens(run, read_examples(run, run.config.data.train) or [])
+    asked = c_loss._next_tokens(run, read_examples(run, run.config.data.train))
     answers = run.predict([begin for begin, _ in asked], beam=1, max_length=1)
     right = [str(answer) == longer for answer, (_, longer) in zip(answers, asked, strict=True)]
     assert (count, value) == (len(asked), pytest.approx(sum(right) / len(right)))
@@ -115,8 +114,28 @@ def test_the_loss_is_printed_and_written(weft: Any, tmp_path: Path) -> None:
     assert line.removeprefix("measured: ") in " ".join((tmp_path / "c" / "README.md").read_text().split())
     outcome = weft(*command, "--data", run_data(run), "--out", str(tmp_path / "d"), "--json")
     assert json.loads(outcome.out)["loss"] == line.removeprefix("measured: ")
+
+
+@pytest.mark.parametrize("task", ["tag", "lm", "classify"])
+def test_what_was_set_aside_is_the_default(weft: Any, task: str, tmp_path: Path) -> None:
+    run, file = made(task, tmp_path), Path(tmp_path / ("train.tsv" if task == "classify" else "train.txt"))
+    examples = read_examples(run, None)
+    assert len(examples) == run.report["data"]["valid"]["examples"]
+    if task == "tag":
+        name, value, _ = measured(run, tmp_path / "c", None)
+        rows, data = [(one.words, one.tags) for one in examples], tmp_path / "held.txt"
+        data.write_text("\n".join("".join(f"{one} {tag}\n" for one, tag in zip(*row, strict=True)) for row in rows))
+        assert value == pytest.approx(run.evaluate(str(data)).metrics[name])
+    command = ["export", str(run.folder), "--to", "c", "--quantization", "int8"]
+    assert "measured: accuracy " in weft(*command, "--out", str(tmp_path / "d")).err
+    file.write_text(file.read_text() + "\n")
     outcome = weft(*command, "--out", str(tmp_path / "e"))
-    assert "what int8 costs in score was not measured: give examples by --data FILE" in outcome.err
+    said = "what int8 costs in score was not measured: the run has no data.valid, and data.train ="
+    assert said in outcome.err
+    assert "has changed since a part of it was set aside for validation; give examples by --data FILE" in outcome.err
+    file.unlink()
+    outcome = weft(*command, "--out", str(tmp_path / "f"), "--json")
+    assert json.loads(outcome.out)["unmeasured"].endswith("is not here")
 
 
 def test_data_without_int8_is_refused(tmp_path: Path) -> None:

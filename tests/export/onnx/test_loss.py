@@ -14,6 +14,8 @@ from weft.catalog import TASKS
 from weft.errors import DataError
 from weft.export.loss import MAX_EXAMPLES, MEASURES, read_examples, spread
 from weft.export.onnx.loss import BY_NUMBERS, measure
+from weft.run.data_facts import describe_data
+from weft.run.folder.files import write_json
 
 EMBED: dict[str, Any] = {"model": {"kind": "skipgram", "embedding": 8}}
 SAME = {
@@ -57,6 +59,7 @@ def test_a_folder_has_the_score_of_its_run(task: str, tmp_path: Path) -> None:
 def test_others_have_a_number(form: str, tmp_path: Path) -> None:
     run = build_run(form.split()[0], tmp_path, **sections_of(form, "gru"))
     exported(run, tmp_path / "out")
+    write_json(tmp_path / "report.json", {"data": describe_data(run.config.data, {"train": []})})
     examples = read_examples(run, run.config.data.train if form == "mask" else None)
     found = measure(run, tmp_path / "out", examples)
     assert found is not None

@@ -130,8 +130,8 @@ def records(found: Any) -> Any:
 
 
 def assert_texts_like(run: Run, inputs: list[Any], ours: Any, theirs: Any, options: dict[str, Any]) -> None:
-    """The same texts with the same numbers. Where rounding decided a tie the other way, the scores are the same, or those
-    of the run in float64, and the run gives the tokens of the folder's texts the probabilities that the folder does."""
+    """The same texts with the same numbers. Where rounding decided a tie the other way, the scores are the same, or
+    those of the run in float64, and the run gives the tokens of the folder's texts the folder's probabilities."""
     ties, count, place = [], 0, str(options)
     for source, own, other in zip(inputs, ours, theirs, strict=True):
         each = [[record, *record["others"]] for record in (own, other)]

@@ -19,7 +19,7 @@ from weft.export.c.readme import write_readme
 from weft.export.c.source import read
 from weft.export.c.tasks import TASKS
 from weft.export.graph.program import program_of
-from weft.export.loss import ScoreLoss, check_measured, read_examples
+from weft.export.loss import ScoreLoss, Unmeasured, check_measured, read_examples
 from weft.run import Run
 
 INT8: Final = "int8"
@@ -37,6 +37,8 @@ class ExportedC(NamedTuple):
     left_out: tuple[str, ...] = ()
     loss: str | None = None
     """The cost of int8 in score, where it was measured."""
+    unmeasured: str | None = None
+    """Why the cost of int8 in score was not measured."""
 
 
 def check_quantization_c(quantization: str) -> None:
@@ -85,16 +87,29 @@ def fill_folder(
     if data is not None and run.config.task == "embed":
         what = "the program of word vectors names words, and measures no pair"
         raise ConfigError(what, where=f"--data {data}", cure="--to onnx measures int8 on pairs")
-    examples = read_examples(run, data) if quantization == INT8 and run.config.task != "embed" else None
+    examples, unmeasured = (None, None) if quantization != INT8 else _examples(run, data)
     agreement, before = _compared(run, folder, examples, int8=False)
     quantized, loss = None, None
     if quantization == INT8:
         quantized, after = _compared(run, folder, examples, int8=True)
-        loss = ScoreLoss(*before[:2], *after[1:]).describe() if before and after else None
+        if before and after:
+            loss = ScoreLoss(*before[:2], *after[1:]).describe()
+        elif examples is not None:
+            unmeasured = "the program refuses all examples"
     lacking = left_out(run.config.decode) if run.task.writes else ()
     if readme:
         write_readme(run, folder, agreement, quantized, loss)
-    return ExportedC(folder, agreement, quantized, lacking, loss)
+    return ExportedC(folder, agreement, quantized, lacking, loss, unmeasured)
+
+
+def _examples(run: Run, data: str | Path | None) -> tuple[list[Any] | None, str | None]:
+    """Return the examples on which int8 is measured, or why there are none."""
+    if run.config.task == "embed":
+        return None, "the program of word vectors names words, and measures no pair"
+    try:
+        return read_examples(run, data), None
+    except Unmeasured as error:
+        return None, error.what
 
 
 def _compared(

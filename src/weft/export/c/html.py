@@ -50,6 +50,8 @@ class ExportedHtml(NamedTuple):
     left_out: tuple[str, ...] = ()
     loss: str | None = None
     """The cost of int8 in score, where it was measured."""
+    unmeasured: str | None = None
+    """Why the cost of int8 in score was not measured."""
 
 
 def export_html(

@@ -35,7 +35,7 @@ def facts_of(found: OnnxExport, *, quantized: bool) -> list[str]:
     if found.loss is not None:
         lines.append(found.loss.describe())
     elif quantized:
-        lines.append("the loss of int8 was not measured: no validation data was at hand")
+        lines.append(f"the loss of int8 was not measured: {found.unmeasured}")
     return lines
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.errors import ConfigError, did_you_mean
 from weft.export.graph import Program, host_facts, program_of
-from weft.export.loss import ScoreLoss, check_measured, read_examples
+from weft.export.loss import ScoreLoss, Unmeasured, check_measured, read_examples
 from weft.extras import EXTRAS
 from weft.run import Run
 from weft.run.folder.files import tokenizer_file, write_json, write_text
@@ -23,13 +23,15 @@ LEFT_OUT: Final = {"groups": 1, "stop_at": []}
 
 class OnnxExport(NamedTuple):
     """How near the folder is to the run: the largest difference of a number, shares of equal texts by greedy and beam
-    search or None; in 8 bits the score of the run and of the folder, with the metric and what it was measured on."""
+    search or None; in 8 bits the score of the run and of the folder, with the metric and what it was measured on, or
+    why it was not measured."""
 
     difference: float
     greedy: float | None
     beam: float | None
     loss: ScoreLoss | None
     left_out: tuple[str, ...]
+    unmeasured: str | None
 
 
 def check_onnx() -> None:
@@ -60,11 +62,14 @@ def export_onnx(
     program = program_of(run)
     write_folder(run, program, folder, quantized=False)
     agreement = compare(run, folder)
-    loss = None
+    loss, unmeasured = None, None
     if quantization == "int8":
         from weft.export.onnx.loss import measure
 
-        examples = read_examples(run, data)
+        try:
+            examples: list[Any] | None = read_examples(run, data)
+        except Unmeasured as error:
+            examples, unmeasured = None, error.what
         before = measure(run, folder, examples)
         for path in folder.iterdir():
             path.unlink()
@@ -79,7 +84,7 @@ def export_onnx(
         for name, usual in LEFT_OUT.items()
         if run.task.writes and getattr(run.config.decode, name) != usual
     )
-    found_all = OnnxExport(*agreement, loss, left_out)
+    found_all = OnnxExport(*agreement, loss, left_out, unmeasured)
     write_card(run, folder, found_all, quantized=quantization == "int8")
     write_manifest(folder)
     return found_all
