@@ -117,5 +117,7 @@ def show_loss(found: Exported | ExportedC | ExportedHtml) -> None:
     if found.loss:
         note("measured: {}", found.loss)
     else:
-        text = "[yellow]note[/] what int8 costs in score was not measured: {}; give examples by --data FILE"
-        note(text, found.unmeasured)
+        note(
+            "[yellow]note[/] what int8 costs in score was not measured: {}; give examples by --data FILE",
+            found.unmeasured,
+        )

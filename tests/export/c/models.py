@@ -155,8 +155,8 @@ def texts_in(line: str) -> str:
 def right_in_float64(run: Run, sample: Sample, answer: str, options: dict[str, Any]) -> bool:
     """Whether an answer is that of the run in float64.
 
-    Rounding decides which of two nearly tied hypotheses a beam search drops, and scores are differences of logits, which
-    may be much larger: then the run in float32 may be the wrong one.
+    Rounding decides which of two nearly tied hypotheses a beam search drops, and scores are differences of logits,
+    which may be much larger: then the run in float32 may be the wrong one.
     """
     from weft.export.c.compare import precise
 
