@@ -1,8 +1,8 @@
 """Connections of a server: their number is bounded, and so is the time that a client may keep one waiting.
 
 uvicorn bounds neither. Clients that send half a head, never end a body whose request has been answered, or never read
-their responses, would take all file descriptors of the process, and `accept` would then fail, and log that, thousands of
-times a second. No key helps: it stands in the head, and requests without one are answered too.
+their responses, would take all file descriptors of the process, and `accept` would then fail, and log that, thousands
+of times a second. No key helps: it stands in the head, and requests without one are answered too.
 """
 
 from __future__ import annotations
