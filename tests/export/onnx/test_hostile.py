@@ -159,6 +159,14 @@ def test_weights_outside_their_file(folder: Path, key: str, value: str) -> None:
     assert "weights.bin" in refused(folder)
 
 
+def test_two_weights_of_one_name(folder: Path) -> None:
+    def edit(model: Any) -> None:
+        model.graph.initializer.append(next(one for one in model.graph.initializer if one.external_data))
+
+    change_model(folder, edit)
+    assert "forward.onnx" in refused(folder)
+
+
 def test_weights_in_other_files_of_constants_and_bodies(folder: Path) -> None:
     import onnx
 
