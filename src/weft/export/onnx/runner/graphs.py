@@ -91,7 +91,11 @@ class Graphs:
             try:
                 if external:  # of which none may have the name of another
                     options.add_external_initializers([weight.name for weight in external], values)
-                self._sessions[name] = self.runtime.InferenceSession(content, options, providers=self.providers)
+                # A second attempt with the CPU alone would print the error, which quotes bytes of the file.
+                again = {"enable_fallback": self.providers != ["CPUExecutionProvider"]}
+                self._sessions[name] = self.runtime.InferenceSession(
+                    content, options, providers=self.providers, **again
+                )
             except Exception as error:  # the library raises nothing more specific
                 raise self._wrong(name, str(error)) from None
         return self._sessions[name]
