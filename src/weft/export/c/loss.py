@@ -43,7 +43,7 @@ def measure_c(run: Run, program: Path, examples: Sequence[Any], folder: Path) ->
     for language, group in groupby(sorted(measure.questions(examples), key=_language), key=_language):
         asked = list(group)
         lines = [_line(run, given, folder, number) for number, (given, _) in enumerate(asked)]
-        options = LM_OPTIONS if task == "lm" else ("--n-best", "1") if run.task.writes else ()
+        options: tuple[str, ...] = LM_OPTIONS if task == "lm" else ("--n-best", "1") if run.task.writes else ()
         options += ("--words",) if isinstance(asked[0][0], list) else ()
         printed = _ask(program, lines, *options, *(("--language", language) if language else ()))
         for (given, right), line in zip(asked, printed, strict=True):
