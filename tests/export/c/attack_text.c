@@ -109,6 +109,8 @@ static void use(const weft_text *t, const unsigned char *given, size_t n) {
     weft_text_word(t, text, n);
     split = weft_text_split(t, text, n, words, n);
     for (long i = 0; i < split; i++) require(words[i].size > 0 && words[i].start + words[i].size <= n, "spans");
+    split = weft_text_fields(text, n, words, n);
+    for (long i = 0; i < split; i++) require(words[i].size > 0 && words[i].start + words[i].size <= n, "fields");
     free(text), free(workspace), free(ids), free(words);
 }
 
