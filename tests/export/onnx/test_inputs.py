@@ -75,6 +75,17 @@ def test_the_encoded_source_is_not_copied_for_each_token(tmp_path: Path) -> None
     assert all(np.array_equal(rows.state[name], before[name][3:]) for name in source)
 
 
+def test_a_step_transposes_no_keys_or_values_of_the_source(tmp_path: Path) -> None:
+    import onnx
+
+    run = build_run("translate", tmp_path, **BUILT["translate"])
+    runner: Any = exported(run, tmp_path / "out")
+    sources = {field.name for field in runner._answering.graphs.fields if field.shared}
+    graph = onnx.load(str(tmp_path / "out" / "step.onnx"), load_external_data=False).graph
+    assert sources <= {one for node in graph.node for one in node.input}
+    assert not sources & {one for node in graph.node if node.op_type == "Transpose" for one in node.input}
+
+
 @pytest.mark.parametrize("task", BUILT)
 def test_blank_texts_have_no_answer(task: str, tmp_path: Path) -> None:
     """As in `weft predict --json`; a language model continues them."""

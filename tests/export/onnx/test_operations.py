@@ -17,8 +17,10 @@ from tests.export.onnx.written import assert_same
 from weft.export.graph import OPERATIONS, Value
 from weft.export.graph.build import Builder
 from weft.export.graph.weights import Weights
+from weft.export.onnx.attention import MAX_HEADS_AS_BLOCKS
 
 D, H, L = 6, 2, (4, 1, 7, 2)
+MANY = MAX_HEADS_AS_BLOCKS + 1
 draw = np.random.default_rng(0)
 
 
@@ -37,6 +39,10 @@ def rows(*lengths: int) -> list[dict[str, np.ndarray]]:
 
 def heads(build: Builder, x: Value) -> Value:
     return build.reshape(x, (x.shape[0], H, D // H))
+
+
+def many_heads(build: Builder, x: Value) -> Value:
+    return build.reshape(build.linear(x, numbers(2 * MANY, D)), (x.shape[0], MANY, 2))
 
 
 CASES: dict[str, Callable[[Builder, Value], Value]] = {
@@ -98,6 +104,10 @@ CASES: dict[str, Callable[[Builder, Value], Value]] = {
     "attend once": lambda b, x: b.attend(
         b.reshape(b.last(x), (1, H, D // H)), *[heads(b, x)] * 2, scale=0.5, causal=True
     )[0],
+    "attend once by weights": lambda b, x: b.attend(b.reshape(b.last(x), (1, H, D // H)), *[heads(b, x)] * 2)[1],
+    "attend once by many heads": lambda b, x: b.attend(
+        many_heads(b, b.reshape(b.last(x), (1, D))), many_heads(b, x), many_heads(b, x), scale=0.5
+    )[0],
     **{
         name: lambda b, x, name=name: b.unary(name, x)
         for name in ["neg", "abs", "exp", "tanh", "sigmoid", "relu", "erf", "gelu", "gelu_tanh", "silu", "sin", "cos"]
@@ -115,7 +125,19 @@ def test_an_operation_gives_what_the_interpreter_gives(case: str, ragged: bool) 
 
 
 @pytest.mark.parametrize(
-    "case", ["sum", "mean", "max", "first", "last", "softmax", "reverse", "windows", "attend once"]
+    "case",
+    [
+        "sum",
+        "mean",
+        "max",
+        "first",
+        "last",
+        "softmax",
+        "reverse",
+        "windows",
+        "attend once",
+        "attend once by many heads",
+    ],
 )
 def test_of_no_positions_there_are_zeros(case: str) -> None:
     build, x = start()
