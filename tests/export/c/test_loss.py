@@ -18,7 +18,7 @@ from weft.export.c import loss as c_loss
 from weft.export.c.compare import compile_folder
 from weft.export.c.export import sources_of, write_files
 from weft.export.c.loss import measure_c
-from weft.export.loss import read_examples
+from weft.export.loss import Unmeasured, read_examples
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -117,25 +117,29 @@ def test_the_loss_is_printed_and_written(weft: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["tag", "lm", "classify"])
-def test_what_was_set_aside_is_the_default(weft: Any, task: str, tmp_path: Path) -> None:
-    run, file = made(task, tmp_path), Path(tmp_path / ("train.tsv" if task == "classify" else "train.txt"))
-    examples = read_examples(run, None)
-    assert len(examples) == run.report["data"]["valid"]["examples"]
-    if task == "tag":
-        name, value, _ = measured(run, tmp_path / "c", None)
-        rows, data = [(one.words, one.tags) for one in examples], tmp_path / "held.txt"
-        data.write_text("\n".join("".join(f"{one} {tag}\n" for one, tag in zip(*row, strict=True)) for row in rows))
-        assert value == pytest.approx(run.evaluate(str(data)).metrics[name])
-    command = ["export", str(run.folder), "--to", "c", "--quantization", "int8"]
-    assert "measured: accuracy " in weft(*command, "--out", str(tmp_path / "d")).err
+def test_what_was_set_aside_is_the_default(task: str, tmp_path: Path) -> None:
+    run = made(task, tmp_path)
+    assert len(read_examples(run, None)) == run.report["data"]["valid"]["examples"]
+    file = Path(run_data(run))
     file.write_text(file.read_text() + "\n")
-    outcome = weft(*command, "--out", str(tmp_path / "e"))
-    said = "what int8 costs in score was not measured: the run has no data.valid, and data.train ="
-    assert said in outcome.err
-    assert "has changed since a part of it was set aside for validation; give examples by --data FILE" in outcome.err
+    with pytest.raises(Unmeasured, match="has changed since a part of it was set aside"):
+        read_examples(run, None)
     file.unlink()
-    outcome = weft(*command, "--out", str(tmp_path / "f"), "--json")
-    assert json.loads(outcome.out)["unmeasured"].endswith("is not here")
+    with pytest.raises(Unmeasured, match="is not here"):
+        read_examples(run, None)
+
+
+def test_what_was_set_aside_has_the_score_of_the_report(weft: Any, tmp_path: Path) -> None:
+    run = made("tag", tmp_path)
+    examples, data = read_examples(run, None), tmp_path / "held.txt"
+    rows = [zip(one.words, one.tags, strict=True) for one in examples]
+    data.write_text("\n".join("".join(f"{word} {tag}\n" for word, tag in row) for row in rows))
+    name, value, _ = measured(run, tmp_path / "c", None)
+    assert value == pytest.approx(run.evaluate(str(data)).metrics[name])
+    Path(run_data(run)).unlink()
+    outcome = weft("export", str(run.folder), "--to", "c", "--quantization", "int8", "--out", str(tmp_path / "d"))
+    assert "what int8 costs in score was not measured: the run has no data.valid, and data.train =" in outcome.err
+    assert "is not here; give examples by --data FILE" in outcome.err
 
 
 def test_data_without_int8_is_refused(tmp_path: Path) -> None:
