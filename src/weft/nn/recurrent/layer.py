@@ -12,6 +12,7 @@ from weft.errors import ConfigError
 from weft.nn.recurrent import engine, reference, vendor
 from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.given_state import StateForm, form_of
 from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
 from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, map_state
@@ -37,6 +38,8 @@ class Layer(nn.Module):
         self.merge, self.backend, self.initial_std = merge, backend, initial_std
         size = cells[0].output_size
         self.input_size = cells[0].input_size
+        self.state_form: StateForm = form_of(self.zero_state(1, torch.empty(0)))
+        """The form of the states that it takes and returns."""
         self._enroll()
         self.output_size = 2 * size if len(cells) == 2 and merge == "concat" else size
         self.project = nn.Linear(2 * size, size) if len(cells) == 2 and merge == "project" else None

@@ -20,7 +20,8 @@ from weft.nn.recurrent.attending import AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
 from weft.nn.recurrent.layer import Backend, Layer, Merge
-from weft.nn.recurrent.lengths import check_lengths, check_state, zero_past_end
+from weft.nn.recurrent.given_state import fit_state
+from weft.nn.recurrent.lengths import check_input, check_lengths, zero_past_end
 from weft.nn.recurrent.segments import Segments, cut_at_resets
 from weft.nn.state import State
 
@@ -91,6 +92,7 @@ class RNN(nn.Module):
         the backward direction ends there and begins anew before it. Resets should be on the CPU too. `source` is what
         cells attend to that do, the same in every layer.
         """
+        check_input(x, self.input_size, "(B, T, I)")
         source = self._check_source(source, x.size(0))
         given, lengths = lengths, check_lengths(x, lengths)
         segments = None if resets is None or x.numel() == 0 else cut_at_resets(x, given, resets)
@@ -105,6 +107,7 @@ class RNN(nn.Module):
         A bidirectional network ends at both ends of a row, the backward direction at the first step: no step of the
         output has seen the whole row in both directions, this has.
         """
+        check_input(x, self.input_size, "(B, T, I)")
         source = self._check_source(source, x.size(0))
         lengths = check_lengths(x, lengths)
         x, starts = self._begin(x, lengths, state)
@@ -130,12 +133,16 @@ class RNN(nn.Module):
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
         if state is not None:
-            check_state(state, tuple(layer.zero_state(1, x) for layer in self.stack()), x.size(0))
+            state = self._fit(state, x)
         if segments is not None:
             given = [None] * len(self.layers) if state is None else state
             layers = zip(self.stack(), given, strict=True)
             return x, tuple(layer.start_segments(segments, mine, x) for layer, mine in layers)
         return x, self.initial_state(x.size(0), x) if state is None else state
+
+    def _fit(self, state: State, x: Tensor) -> State:
+        """The state, if it is one of this network for the rows of x, else a DataError."""
+        return fit_state(state, tuple(layer.state_form for layer in self.stack()), x, x.size(0))
 
     def _adds(self, width: int, layer: Layer) -> bool:
         """Whether an input of that many features is added to the output of the layer."""
@@ -148,7 +155,9 @@ class RNN(nn.Module):
         factors (B, n) of the outputs of all layers but the last, in the place of dropout."""
         if self.bidirectional:
             raise ConfigError("a bidirectional network cannot run step by step", where="bidirectional")
-        return self._climb(x, state, lambda layer, below, start: layer.step(below, start, source), masks=masks)
+        check_input(x, self.input_size, "(B, I)")
+        starts = self._fit(state, x)
+        return self._climb(x, starts, lambda layer, below, start: layer.step(below, start, source), masks=masks)
 
     def dropout_masks(self, batch: int, time: int, like: Tensor) -> list[Tensor]:
         """The factors (B, T, n) that dropout gives the outputs of all layers but the last; none in evaluation."""
@@ -231,13 +240,15 @@ class RNN(nn.Module):
 
 def _sizes(hidden_size: int | Sequence[int], layers: int) -> list[int]:
     """One hidden size per layer; a list may leave `layers` at its default."""
+    if layers < 1:
+        raise ConfigError(f"{layers} layers make no network", where="layers", cure="at least 1")
     if isinstance(hidden_size, int):
-        if layers < 1:
-            raise ConfigError(f"{layers} layers make no network", where="layers", cure="at least 1")
-        return [hidden_size] * layers
+        hidden_size = [hidden_size] * layers
     if not hidden_size or layers not in (1, len(hidden_size)):
         cure = "one size for each layer"
         raise ConfigError(f"{list(hidden_size)} are not the sizes of {layers} layers", where="hidden_size", cure=cure)
+    if min(hidden_size) < 1:
+        raise ConfigError(f"a layer has {min(hidden_size)} units", where="hidden_size", cure="at least 1")
     return list(hidden_size)
 
 
