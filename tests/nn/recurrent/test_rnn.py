@@ -35,8 +35,10 @@ def test_a_random_first_state_is_drawn_for_each_row_in_training(cell: CellChoice
     rnn = RNN(cell, 5, 6, layers=2, bidirectional=bidirectional, initial="random", initial_std=0.5)
     x = torch.randn(2, 4, 5)
     first, second = (tensors(rnn.initial_state(4000, x)) for _ in range(2))
-    for one, other in zip(first, second, strict=True):
+    for number, (one, other) in enumerate(zip(first, second, strict=True)):
         assert not torch.equal(one, other)
+        if cell == "s_lstm" and number % 4 == 2:  # n, which is at least |c|: see test_first_state.py
+            continue
         assert abs(one.mean().item()) < 0.02
         assert abs(one.std().item() - 0.5) < 0.02
         assert len(one.unique(dim=0)) == 4000

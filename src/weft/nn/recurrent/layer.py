@@ -50,16 +50,25 @@ class Layer(nn.Module):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The cell's state before the first step; for two directions, a pair of them. Random ones are drawn for each
-        row in training; in evaluation they are zero, their mean."""
+        row in training, around the cell's own start; in evaluation they are that, their mean."""
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         if self.initial is not None:
-            states = tuple(learned(zeros) for learned, zeros in zip(self.initial, states, strict=True))
+            states = tuple(learned(start) for learned, start in zip(self.initial, states, strict=True))
         elif self.initial_std and self.training:
-            states = map_state(lambda zeros: self.initial_std * torch.randn_like(zeros), states)
-        return states if len(states) == 2 else states[0]
+            states = map_state(lambda start: start + self.initial_std * torch.randn_like(start), states)
+        else:
+            return states if len(states) == 2 else states[0]
+        return self.first_state(states if len(states) == 2 else states[0])
+
+    def first_state(self, given: State) -> State:
+        """The first state made of given numbers; for two directions, a pair of them."""
+        cells = self._cells()
+        if len(cells) == 1:
+            return cells[0].first_state(given)
+        return tuple(cell.first_state(part) for cell, part in zip(cells, given, strict=True))
 
     def zero_state(self, batch: int, like: Tensor) -> State:
-        """A state of zeros, in the shape of `initial_state`."""
+        """The cells' own start, in the shape of `initial_state`."""
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         return states if len(states) == 2 else states[0]
 
@@ -254,7 +263,7 @@ def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:
 
 
 class LearnedState(nn.Module):
-    """A start for every tensor of a cell's state, learned, the same for each row; zero before training."""
+    """What is added to every tensor of a cell's own start: learned, the same for each row, zero before training."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()
@@ -262,11 +271,11 @@ class LearnedState(nn.Module):
         like = next(cell.parameters(), torch.empty(0))
         map_state(self._add, cell.zero_state(1, like))
 
-    def forward(self, zeros: State) -> State:
-        """A zero state of any batch size -> the learned one in its place."""
+    def forward(self, start: State) -> State:
+        """The cell's own start for any number of rows -> the learned one."""
         parts = iter(self.parts)
-        return map_state(lambda zero: zero + next(parts), zeros)
+        return map_state(lambda own: own + next(parts), start)
 
-    def _add(self, zero: Tensor) -> Tensor:
-        self.parts.append(nn.Parameter(zero[0].clone()))
-        return zero
+    def _add(self, own: Tensor) -> Tensor:
+        self.parts.append(nn.Parameter(torch.zeros_like(own[0])))
+        return own

@@ -34,8 +34,8 @@ class RNN(nn.Module):
 
     hidden_size is one number, or one for each layer. skip: "residual" adds a layer's input to its output where the
     sizes agree; "dense" gives each layer the input and all outputs below it. dropout falls on each layer's output but
-    the last's. initial: the first state is zero, learned, or drawn from N(0, initial_std²) for each row in training and
-    zero in evaluation. The state is a tuple with the cell's state for each layer, and with a pair of them (forward,
+    the last's. initial: the first state is the cell's own, zero in most cells; learned; or drawn from N(0, initial_std²)
+    around the cell's own for each row in training. The state is a tuple with the cell's state for each layer, and with a pair of them (forward,
     backward) for each layer when bidirectional.
     """
 
@@ -75,6 +75,10 @@ class RNN(nn.Module):
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The state before the first step, with the dtype and device of `like`."""
         return tuple(layer.initial_state(batch, like) for layer in self.stack())
+
+    def first_state(self, given: State) -> State:
+        """The first state made of given numbers; see `Cell.first_state`."""
+        return tuple(layer.first_state(part) for layer, part in zip(self.stack(), given, strict=True))
 
     def forward(
         self,
