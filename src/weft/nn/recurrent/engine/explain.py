@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.errors import counted
@@ -33,7 +34,7 @@ def explain(cell: Cell, choice: BackendChoice, *, directions: int) -> str:
 
 
 def _describe(plan: Plan, backend: str, method: str) -> list[str]:
-    widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
+    widths = [math.prod(node.meta["shape"][1:]) for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
     before = f"before the loop: {_columns(widths)} from the input, for all time steps at once"
     after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
     if plan.kernels is None or backend == "plain":

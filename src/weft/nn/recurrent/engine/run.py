@@ -142,6 +142,8 @@ def _run_directions(
         values = list(before(rows.taken, *plan.tensors(cell)))
         biases = [] if kernels is None else [values.pop() for _ in split.biased][::-1]
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
+        if kernels is not None:  # which know columns only
+            hoisted = [value.flatten(1) for value in hoisted]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
         constants = values[split.hoisted : split.hoisted + split.constants]
         attended = [] if source is None else source.to(hoisted[0])
