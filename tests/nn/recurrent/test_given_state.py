@@ -52,7 +52,7 @@ def test_a_state_of_another_form_is_refused(wrong: str, call: str, backend: Back
     if call == "step" and "bidirectional" in options:
         return
     rnn = RNN(kind, 3, 4, backend=backend, **options)
-    with pytest.raises(DataError, match="^state: "):
+    with pytest.raises(DataError, match=r"^state: "):
         CALLS[call](rnn, torch.randn(2, 3, 3), state)
 
 

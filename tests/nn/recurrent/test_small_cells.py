@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 import torch
+from tests.nn.recurrent.conftest import VARIANTS, Traces
 from torch.testing import assert_close
 
-from tests.nn.recurrent.conftest import VARIANTS, Traces
 from weft.nn import CELLS, RNN, Cell, CellChoice
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.loop_triton_source import TritonLoopSource

@@ -19,8 +19,8 @@ from weft.nn.recurrent import torch_weights
 from weft.nn.recurrent.attending import AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
-from weft.nn.recurrent.layer import Backend, Layer, Merge
 from weft.nn.recurrent.given_state import fit_state
+from weft.nn.recurrent.layer import Backend, Layer, Merge
 from weft.nn.recurrent.lengths import check_input, check_lengths, zero_past_end
 from weft.nn.recurrent.segments import Segments, cut_at_resets
 from weft.nn.state import State
@@ -34,9 +34,9 @@ class RNN(nn.Module):
 
     hidden_size is one number, or one for each layer. skip: "residual" adds a layer's input to its output where the
     sizes agree; "dense" gives each layer the input and all outputs below it. dropout falls on each layer's output but
-    the last's. initial: the first state is the cell's own, zero in most cells; learned; or drawn from N(0, initial_std²)
-    around the cell's own for each row in training. The state is a tuple with the cell's state for each layer, and with a pair of them (forward,
-    backward) for each layer when bidirectional.
+    the last's. initial: the first state is the cell's own, zero in most cells; learned; or drawn from
+    N(0, initial_std²) around the cell's own for each row in training. The state is a tuple with the cell's state for
+    each layer, and with a pair of them (forward, backward) for each layer when bidirectional.
     """
 
     def __init__(

@@ -213,7 +213,9 @@ class _LaneSource:
             lines += ["#pragma GCC ivdep", "        for (long j = 0; j < columns; j++) {"]
             lines += [f"            const float before = now{k}[j];"]
             # The chunk that comes last has made nothing, and nothing is read of what is computed from it.
-            lines += [f"            now{k}[j] = slope[j] * before + begin[j];", "            begin[j] = before;"]
+            # A state of zero stays zero, also where the product of many slopes above 1 is no number any more.
+            lines += [f"            now{k}[j] = (before == 0.0f ? 0.0f : slope[j] * before) + begin[j];"]
+            lines += ["            begin[j] = before;"]
             lines += ["        }", "    }"]
         return [*lines, "}", ""]
 

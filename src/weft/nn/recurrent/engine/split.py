@@ -63,8 +63,8 @@ class Split:
 
 
 def split(trace: Trace, *, output_behind: bool = False) -> Split:
-    """Sort the operations of a rewritten step into before, body and after. With `output_behind` all that only the output
-    needs goes behind the loop, products or not, where each row stands by itself."""
+    """Sort the operations of a rewritten step into before, body and after. With `output_behind` all that only the
+    output needs goes behind the loop, products or not, where each row stands by itself."""
     colours = colours_of(trace)
     order = list(trace.graph.nodes)
 
