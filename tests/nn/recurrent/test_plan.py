@@ -379,3 +379,13 @@ def test_a_cell_that_is_first_seen_in_inference_mode_has_a_plan() -> None:
 
     with torch.inference_mode():
         assert isinstance(plan_of(Fresh(4, 5)), Plan)
+
+
+def test_explain_prints_the_last_pass_of_this_network_alone() -> None:
+    first, second = RNN("min_gru", 5, 6), RNN("min_gru", 5, 6, layers=2)
+    first(torch.randn(1, 7, 5))
+    assert "last pass: 1 row of 7 steps ran as a loop" in first.explain()
+    assert "last pass" not in second.explain()
+    torch.compile(second, backend="aot_eager")(torch.randn(3, 4, 5))
+    assert "last pass: 3 rows of 4 steps ran as a loop" in second.explain()
+    assert "last pass: 1 row of 7 steps ran as a loop" in first.explain()

@@ -201,7 +201,8 @@ class Layer(nn.Module):
             return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
         choice = self.choose(x.device.type)
         if engine.BACKENDS[choice.backend].planned:
-            return engine.run(cells, x, states, lengths, choice=choice, segments=segments, source=source)
+            number = self.enrolled
+            return engine.run(cells, x, states, lengths, choice=choice, segments=segments, source=source, layer=number)
         if segments is not None:
             theirs = source and source.select(segments.rows(x))
             return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends, source=theirs), x)

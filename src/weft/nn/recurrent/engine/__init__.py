@@ -6,8 +6,9 @@ run      on generated C (CPU), on generated Triton kernels (CUDA), or in plain t
 """
 
 from weft.nn.recurrent.engine.backends import BACKENDS
+from weft.nn.recurrent.engine.enrolled import enroll
 from weft.nn.recurrent.engine.explain import explain
-from weft.nn.recurrent.engine.run import BackendChoice, choose, choose_enrolled, enroll, is_capturable, is_linear, run
+from weft.nn.recurrent.engine.run import BackendChoice, choose, choose_enrolled, is_capturable, is_linear, run
 
 __all__ = [
     "BACKENDS", "BackendChoice", "choose", "choose_enrolled", "enroll", "explain", "is_capturable", "is_linear", "run",

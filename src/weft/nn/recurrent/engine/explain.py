@@ -9,11 +9,10 @@ from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.backends import BACKENDS
-from weft.nn.recurrent.engine.chunks import LAST_RUN
+from weft.nn.recurrent.engine.enrolled import last_passes
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Assignment
-from weft.nn.recurrent.engine.persistent_choice import LAST_CHOICES
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 from weft.nn.recurrent.engine.program import Attention, Product
 from weft.nn.recurrent.engine.run import BackendChoice
@@ -30,6 +29,8 @@ def explain(cell: Cell, choice: BackendChoice, *, directions: int) -> str:
     lines = [f"{type(cell).__name__} runs {words}{twice}" + (f" ({reason})" if reason else "")]
     if isinstance(plan, Plan) and BACKENDS[backend].planned:
         lines += [f"  {line}" for line in _describe(plan, backend, choice.method)]
+        passes = last_passes(cell) if BACKENDS[backend].fast else {}
+        lines += [f"  {name}: {how}" for name, how in passes.items()]
     return "\n".join(lines)
 
 
@@ -44,13 +45,11 @@ def _describe(plan: Plan, backend: str, method: str) -> list[str]:
     backward = (
         f"backward: {counted(plan.kernels.adjoint.last, 'product stage')} a step; weight gradients once, after the loop"
     )
-    passes = LAST_CHOICES.get(plan.kernels.number, {}) if backend == "cuda" else {}
-    last = [f"last {name} pass: {words}" for name, words in passes.items()]
-    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels), *last]
+    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
 
 
 def _loop(plan: Plan, method: str) -> list[str]:
-    """A step without products: whether it is a scan, what a loop does, what is kept, and how the last pass ran."""
+    """A step without products: whether it is a scan, what a loop does, and what is kept."""
     kernels = plan.kernels_by(method)
     assert kernels is not None
     layout, states = kernels.layout, _columns(kernels.program.state)
@@ -62,8 +61,7 @@ def _loop(plan: Plan, method: str) -> list[str]:
         len(_operations([store for stage in stages for store in stage])) for stages in (layout.forward, layout.backward)
     ]
     lines += [f"each step: {counted(counts[0], 'pointwise operation')} forward, {counts[1]} backward"]
-    lines += [f"kept for backward: the states ({states}) and the columns from the input"]
-    return lines + ([f"last pass: {LAST_RUN[kernels.number]}"] if kernels.number in LAST_RUN else [])
+    return [*lines, f"kept for backward: the states ({states}) and the columns from the input"]
 
 
 METHODS: Final = {
