@@ -348,6 +348,7 @@ def test_explain_tells_the_plan() -> None:
     assert "product 6 x 12" in lines[2]
     assert "product 6 x 6" in lines[3]
     assert "after the loop: the output" in RNN(Separate, 5, 6).explain()
+    assert "stage 1 of each step: 4 products 6 x 6, then" in RNN("s_lstm", 5, 6).explain()
 
 
 def test_equal_cells_share_one_source() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Final
 
 from weft.errors import counted
@@ -54,7 +55,7 @@ def _loop(plan: Plan, method: str) -> list[str]:
     assert kernels is not None
     layout, states = kernels.layout, _columns(kernels.program.state)
     if kernels.scans is None:
-        lines = ["elementwise in its state: all steps in one loop, columns side by side"]
+        lines = ["no matrix product reads its state: all steps in one loop"]
     else:
         lines = [f"linear in its state (h' = a ⊙ h + b): {METHODS[method]}"]
     counts = [
@@ -77,12 +78,13 @@ def _stages(kernels: Kernels) -> list[str]:
         mine = [product for product in program.products if product.stage == stage]
         if not mine and not stores:
             continue
-        products = [f"{product.depth} x {product.width}" for product in mine if not product.attention]
-        parts = [f"product {' and '.join(products)}"] if products else []
+        sizes = Counter(f"{product.depth} x {product.width}" for product in mine if not product.attention)
+        products = [f"product {size}" if count == 1 else f"{count} products {size}" for size, count in sizes.items()]
+        parts = [" and ".join(products)] if products else []
         parts += [_attention(product, product.attention) for product in mine if product.attention]
         operations = len(_operations(stores))
         parts += [f"{counted(operations, 'pointwise operation')} in one kernel"] if operations else []
-        lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
+        lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'columns put where products read them'}")
     return lines
 
 
