@@ -234,7 +234,6 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "structure": ("another structure", lambda c, x, h: (h, (c.w(x) + h,))),
     "shape": ("other shapes or types", lambda c, x, h: (h, torch.cat((c.w(x), h), dim=1))),
     "type": ("other shapes or types", lambda c, x, h: (h, (c.w(x) + h).double())),
-    "vector": ("not a matrix", lambda c, x, h: (h.sum(-1), c.w(x) + h)),
     "no input": ("does not read its input", lambda c, x, h: (c.u(h), torch.tanh(c.u(h)))),
 }
 

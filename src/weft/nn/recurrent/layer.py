@@ -14,6 +14,7 @@ from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.given_state import StateForm, form_of
 from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
+from weft.nn.recurrent.own import check_step
 from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, map_state
 
@@ -140,8 +141,13 @@ class Layer(nn.Module):
 
     def step(self, x: Tensor, state: State, source: Source | None = None) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""
+        cell = self._cells()[0]
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):
+                x, (state,), source = _in_type_of(cell, x, [state], source)
+                return self.step(x, state, source)
         attended = () if source is None else (source,)
-        output, after = self._cells()[0].step(x, state, *attended)
+        output, after = check_step(cell, cell.step(x, state, *attended), x.size(0))
         if not torch.compiler.is_compiling():
             for observe in self.observers:
                 observe(x[:, None], None, state, [output[:, None]])
@@ -198,7 +204,7 @@ class Layer(nn.Module):
     ) -> tuple[list[Tensor], list[State]]:
         """Each direction's outputs, in the order of the input, and its last state, of each segment if there are any."""
         if x.size(0) == 0 or x.size(1) == 0:
-            return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
+            return [_no_outputs(cell, x) for cell in cells], states
         choice = self.choose(x.device.type)
         if engine.BACKENDS[choice.backend].planned:
             number = self.enrolled
@@ -206,6 +212,10 @@ class Layer(nn.Module):
         if segments is not None:
             theirs = source and source.select(segments.rows(x))
             return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends, source=theirs), x)
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):  # which no backend follows there
+                x, states, source = _in_type_of(cells[0], x, states, source)
+                return self._run(cells, x, states, lengths, source=source)
         x = zero_past_end(x, lengths)
         attended = () if source is None else (source,)
         run: Callable[..., tuple[Tensor, State]] = RUN[choice.backend]
@@ -255,6 +265,24 @@ class Layer(nn.Module):
             return (ahead + back) / 2
         both = torch.cat((ahead, back), dim=-1)
         return both if self.project is None else self.project(both)
+
+
+def _in_type_of(
+    cell: Cell, x: Tensor, states: list[State], source: Source | None
+) -> tuple[Tensor, list[State], Source | None]:
+    """All in the type of a cell's numbers."""
+    x = x.to(engine.dtype_of(cell))
+    return x, [map_state(lambda part: part.to(x.dtype), state) for state in states], source and source.to(x)
+
+
+def _no_outputs(cell: Cell, x: Tensor) -> Tensor:
+    """The outputs of no rows or no steps, with a gradient of zero for all that outputs depend on."""
+    empty = x.new_zeros(x.size(0), x.size(1), cell.output_size)
+    if torch.is_grad_enabled():
+        for tensor in (x, *cell.parameters()):
+            if tensor.requires_grad:
+                empty = empty + tensor.sum().to(empty.dtype)
+    return empty
 
 
 def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:

@@ -116,7 +116,8 @@ class RNN(nn.Module):
         lengths = check_lengths(x, lengths)
         x, starts = self._begin(x, lengths, state)
         if x.size(1) == 0:
-            return x.new_zeros(x.size(0), self.output_size)
+            output, _ = self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+            return output.sum(1)
         last = x[:, 0]
 
         def run(layer: Layer, below: Tensor, start: State) -> tuple[Tensor, State]:
