@@ -24,6 +24,7 @@ from weft.models.recurrent import RecurrentConfig
 from weft.nn import SCORES, AttendingCell, Shared, Source, TimeDropout, attend, leaves_of, length_mask, select_rows
 from weft.nn.attention.recording import AttendsTo, recording
 from weft.nn.attention.scores import scale_of
+from weft.nn.linear import Linear
 from weft.nn.recurrent.layer import Layer
 from weft.settings import Positive, Unread, known
 
@@ -332,7 +333,7 @@ class Readout(nn.Module):
 
     def __init__(self, input_size: int, output_size: int) -> None:
         super().__init__()
-        self.map = nn.Linear(input_size, output_size)
+        self.map = Linear(input_size, output_size)
 
     def forward(self, context: Tensor, state: Tensor) -> Tensor:
         return torch.tanh(self.map(torch.cat([context, state], dim=-1)))

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft.errors import ConfigError
+from weft.nn.linear import Linear
 
 
 class GatedConvolution(nn.Module):
@@ -24,7 +25,7 @@ class GatedConvolution(nn.Module):
         if kernel < 1:
             raise ConfigError(f"{kernel} sees no step", where="kernel", cure="at least 1")
         self.width, self.kernel = width, kernel
-        self.map = nn.Linear(kernel * width, 2 * width)
+        self.map = Linear(kernel * width, 2 * width)
 
     def initial_state(self, batch: int, like: Tensor) -> Tensor:
         """Zeros (B, k - 1, D) with the dtype and device of `like`."""

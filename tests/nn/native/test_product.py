@@ -151,6 +151,7 @@ def test_a_linear_map_has_second_derivatives_and_transforms() -> None:
     assert ours.to("meta")(x.to("meta")).shape == (4, 5)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit")
 def test_what_casts_compiles_traces_or_counts_gets_torchs_product(calls: list[str]) -> None:
     ours, x = Linear(40, 70), torch.randn(8, 40)
     traced = torch.jit.trace(ours, x, check_trace=False)

@@ -20,7 +20,7 @@ from weft.nn.recurrent.engine.trace import Untraceable
 from weft.training.device import synchronize
 
 OTHERS: Final = ("graph", "torch", "torch_fp16", "eager", "limit")
-"""Who may be measured beside weft; the first and third on a GPU only."""
+"""The contenders beside weft; `graph` and `torch_fp16` run on a GPU only."""
 
 EAGER_EVERY_ROUNDS: Final = 5
 """The plain loop is slow and its time varies little: it takes part in every fifth round."""
@@ -84,7 +84,7 @@ def measure(
 
 
 def check_contenders(given: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Those that are asked for, by default all; raise on an unknown one."""
+    """Return the contenders that were given, by default all; raise on an unknown one."""
     for name in given:
         if name not in known:
             raise ConfigError(f'"{name}" is no contender', where="--contender", cure=did_you_mean(name, known))

@@ -12,7 +12,7 @@ NAMES: Final = {"graph": "graph", "torch": "torch.nn", "torch_fp16": "torch.nn f
 """The contenders beside weft and the limit, as a table names them."""
 
 RARE: Final = ("graph", "torch_fp16")
-"""Contenders that most tables cannot have, so that nobody misses them there."""
+"""Contenders that few cells and devices have: a table without them says nothing of it."""
 
 
 MEANING: Final = (

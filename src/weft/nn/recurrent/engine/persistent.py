@@ -23,7 +23,7 @@ HISTORY: Final = Argument(Kind.HISTORY, 0)
 START: Final = Argument(Kind.START, 0)
 
 EMPTY: Final = -1
-"""The bits of a number that nobody has written yet: no rounding gives this NaN."""
+"""The bits of a number that has not been written yet: no rounding results in this NaN."""
 
 MAX_THREADS: Final = 512
 MAX_PAIRS: Final = 4

@@ -1,4 +1,4 @@
-"""What a persistent kernel has to do in a step with one product: what units exchange, and what each computes alone."""
+"""The plan of a persistent kernel for a step with one product: what units exchange, and what each computes alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PersistentPass:
 
 @dataclass(frozen=True, eq=False)
 class PersistentPlan:
-    """What both passes share."""
+    """The plan of both passes."""
 
     plan: Kernels
     lane: Lane
