@@ -41,6 +41,7 @@ class _FirstState(Cell):
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell.input_size, cell.hidden_size)
+        self.output_size = cell.input_size
         self.cell = cell
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
