@@ -106,6 +106,7 @@ def test_the_table_has_a_column_for_each_that_ran_and_a_line_for_each_that_did_n
         assert line[4] == f"{row.seconds['weft'] / row.seconds['limit']:.2f}×"
         assert line[-1] == f"{row.seconds['torch scan'] / row.seconds['weft']:.2f}×"
     assert long_remarks(rows) == [
+        "limit: copies of as many numbers as a pass must read and write; ratio: the time before it ÷ weft's",
         "without accelerated-scan warp: it needs a GPU with CUDA (at 1,32,4 float32)",
         *(f"without {name}: it needs a GPU with CUDA" for name in ELSEWHERE[1:]),
         "without accelerated-scan warp: it takes a power of two of steps, from 32 to 65536 (at 2,8,4 float32)",

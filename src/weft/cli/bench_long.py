@@ -46,5 +46,5 @@ def bench_long(
     if json:
         print_json({"machine": machine, "settings": {"repeats": repeats}, "rows": [row.tree() for row in rows]})
     else:
-        about = f"h' = a h + b alone, forward and backward, median of {repeats}; the limit copies as many numbers"
+        about = f"h' = a h + b alone, forward and backward, median of {repeats}"
         show(tabulate_long(rows), machine, about, long_remarks(rows), markdown=markdown)

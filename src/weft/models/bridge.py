@@ -2,7 +2,9 @@
 
 learned   s = tanh(W h + b) for each part of the decoder's state, h being the last states of the encoder's top layer
 copy      the encoder's state as it is, where both have the same shape
-none      zeros
+none      the decoder's own start, zeros
+
+A cell whose equations do not hold for every state makes one of them from s, by `Cell.first_state`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class Bridge(nn.Module):
     def __init__(self, kind: BridgeKind, encoder: Encoder, decoder: RNN) -> None:
         super().__init__()
         self.kind = kind
-        self.empty = decoder.initial_state
+        self.empty, self.fit = decoder.initial_state, decoder.first_state
         given, wanted = encoder.final_like(), decoder.initial_state(1, torch.empty(0))
         if kind == "copy" and _shape(given) != _shape(wanted):
             raise ConfigError(
@@ -46,7 +48,7 @@ class Bridge(nn.Module):
         if self.kind == "none":
             return empty
         maps = iter(self.maps)
-        return map_state(lambda _: torch.tanh(next(maps)(top)), empty)
+        return self.fit(map_state(lambda _: torch.tanh(next(maps)(top)), empty))
 
 
 def _sizes(state: Any) -> list[int]:

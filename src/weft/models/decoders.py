@@ -204,8 +204,7 @@ class InsideDecoder(Decoder):
     @property
     def steps_are_seen(self) -> bool:
         """Whether attention is recorded, or a layer has observers or runs on the reference, which see every step."""
-        layers = self.rnn.stack()
-        return recording() or any(layer.observers or layer.backend == "reference" for layer in layers)
+        return recording() or any(layer.observers or layer.backend == "reference" for layer in self.rnn.stack())
 
     def explain(self) -> str:
         """How its recurrence runs; see RNN.explain."""

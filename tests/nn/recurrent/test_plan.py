@@ -234,7 +234,6 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "structure": ("another structure", lambda c, x, h: (h, (c.w(x) + h,))),
     "shape": ("other shapes or types", lambda c, x, h: (h, torch.cat((c.w(x), h), dim=1))),
     "type": ("other shapes or types", lambda c, x, h: (h, (c.w(x) + h).double())),
-    "vector": ("not a matrix", lambda c, x, h: (h.sum(-1), c.w(x) + h)),
     "no input": ("does not read its input", lambda c, x, h: (c.u(h), torch.tanh(c.u(h)))),
 }
 
@@ -260,6 +259,9 @@ IN_PLAIN_TORCH = {
     "do not know the operation native_layer_norm": lambda c, x, h: functional.layer_norm(c.w(x) + h, (6,)),
     "do not know the operation cumsum": lambda c, x, h: torch.cumsum(c.w(x) + h, dim=-1),
     "every other column": lambda c, x, h: torch.cat((h[:, ::2], c.w(x)[:, ::2]), dim=1),
+    "it takes every other column of a state, where kernels": lambda c, x, h: torch.stack(
+        (h.view(-1, 3, 2)[..., 0], c.w(x)[:, :3]), dim=-1
+    ).flatten(1),
     "spreads one column": lambda c, x, h: torch.tanh(c.w(x) * h[:, 2:3]),
     "a matrix is added to a product": lambda c, x, h: torch.tanh(c.w(x) + torch.addmm(h, h, c.u.weight)),
 }
@@ -271,6 +273,64 @@ def test_what_no_kernel_knows_is_named(reason: str) -> None:
     assert isinstance(found, Plan)
     assert found.kernels is None
     assert reason in found.refusal
+
+
+FOR_THE_OUTPUT = {
+    "layer norm": lambda c, h: functional.layer_norm(h, (6,), c.u.bias),
+    "softmax": lambda c, h: torch.softmax(h, dim=-1),
+    "share": lambda c, h: h / h.exp().sum(-1, keepdim=True),
+    "length": lambda c, h: h / (1 + h.norm(dim=-1, keepdim=True)),
+    "largest": lambda c, h: h - h.amax(-1, keepdim=True) - h.logsumexp(-1, keepdim=True),
+    "gelu": lambda c, h: functional.gelu(h) * h,
+    "groups": lambda c, h: torch.softmax(h.view(-1, 2, 3), dim=-1).flatten(1),
+}
+
+
+@pytest.mark.parametrize("product", [False, True])
+@pytest.mark.parametrize("name", FOR_THE_OUTPUT)
+def test_what_only_the_output_needs_may_be_more_than_kernels_know(name: str, product: bool) -> None:
+    """It is computed once, behind the loop, and the state stays linear where it was."""
+
+    def step(c: Refused, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.tanh(c.w(x) + c.u(h)) if product else torch.sigmoid(c.w(x)) * h + c.w(x)
+        return FOR_THE_OUTPUT[name](c, h), h
+
+    cell = written(step)
+    found = plan_of(cell)
+    assert isinstance(found, Plan)
+    assert found.kernels is not None
+    assert found.split.after is not None
+    assert (found.scan is None) == product
+    assert_equal_to_the_reference(cell)
+
+
+def assert_equal_to_the_reference(cell: Cell) -> None:
+    results = []
+    for backend in ("engine", "reference"):
+        x = torch.linspace(-1, 1, 60).view(3, 4, 5).requires_grad_()
+        output, _ = RNN(cell, 5, 6, backend=backend)(x, torch.tensor([4, 2, 0]))  # type: ignore[arg-type]
+        cell.zero_grad()
+        (output * torch.arange(72).view_as(output).sin()).sum().backward()
+        results.append([output, x.grad, *(weight.grad for weight in cell.parameters() if weight.grad is not None)])
+    assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+SPREAD = {
+    "a gate of one column": lambda c, x, h: torch.sigmoid(c.w(x)[:, :1]) * h + c.w(x),
+    "a mean": lambda c, x, h: torch.lerp(c.w(x), h, x.mean(-1, keepdim=True)),
+    "a condition": lambda c, x, h: torch.where(x[:, :1] > 0, h, 0.5 * h) + c.w(x),
+    "a gate of each head": lambda c, x, h: (h.view(-1, 2, 3) * c.w(x)[:, :2, None].sigmoid()).flatten(1) + c.w(x),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_what_comes_from_the_input_is_spread_before_the_loop(name: str) -> None:
+    cell = written(lambda c, x, h: (SPREAD[name](c, x, h),) * 2)
+    found = plan_of(cell)
+    assert isinstance(found, Plan)
+    assert found.scan is not None
+    assert_equal_to_the_reference(cell)
+    assert_close(RNN(cell, 5, 6, backend="scan")(torch.ones(2, 9, 5))[0], RNN(cell, 5, 6)(torch.ones(2, 9, 5))[0])
 
 
 def test_explain_tells_the_plan() -> None:
@@ -287,6 +347,7 @@ def test_explain_tells_the_plan() -> None:
     assert "product 6 x 12" in lines[2]
     assert "product 6 x 6" in lines[3]
     assert "after the loop: the output" in RNN(Separate, 5, 6).explain()
+    assert "stage 1 of each step: 4 products 6 x 6, then" in RNN("s_lstm", 5, 6).explain()
 
 
 def test_equal_cells_share_one_source() -> None:
@@ -318,3 +379,14 @@ def test_a_cell_that_is_first_seen_in_inference_mode_has_a_plan() -> None:
 
     with torch.inference_mode():
         assert isinstance(plan_of(Fresh(4, 5)), Plan)
+
+
+def test_explain_prints_the_last_pass_of_this_network_alone() -> None:
+    first, second = RNN("min_gru", 5, 6), RNN("min_gru", 5, 6, layers=2)
+    first(torch.randn(1, 7, 5))
+    assert "last pass: 1 row of 7 steps ran as a loop" in first.explain()
+    assert "last pass" not in second.explain()
+    torch.compile(second, backend="aot_eager")(torch.randn(3, 4, 5))
+    torch.compiler.reset()  # which counts how often it has compiled the same code
+    assert "last pass: 3 rows of 4 steps ran as a loop" in second.explain()
+    assert "last pass: 1 row of 7 steps ran as a loop" in first.explain()

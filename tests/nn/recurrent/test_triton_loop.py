@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from tests.nn.recurrent.test_scan import ELEMENTWISE, LENGTHS, LINEAR, Chain, Halves, Pair, measure
+from tests.nn.recurrent.test_scan import ELEMENTWISE, LENGTHS, LINEAR, Chain, Halves, Pair, grow, measure
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -101,6 +101,12 @@ class Adding(Cell):
     def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         h = h + self.from_input(x)
         return h, h
+
+
+def test_a_state_of_zero_stays_zero_where_the_product_of_slopes_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = grow("reference")
+    monkeypatch.setattr(chunks, "MIN_STEPS", 150)
+    assert_close(grow("scan"), wanted)
 
 
 @pytest.mark.parametrize("method", ["loop", "scan"])

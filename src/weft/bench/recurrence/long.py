@@ -295,6 +295,11 @@ def long_cases(sizes: Sequence[str], dtypes: Sequence[str], device: str) -> list
     return [(size, dtype, place) for size in chosen for dtype in dtype_names(dtypes, place)]
 
 
+LONG_MEANING: Final = (
+    "limit: copies of as many numbers as a pass must read and write; ratio: the time before it ÷ weft's"
+)
+
+
 def tabulate_long(rows: Sequence[LongFigures]) -> tuple[list[str], list[list[str]]]:
     """Return headings and lines: milliseconds of each contender that ran at some size, weft's beside the limit."""
     names = [name for name in CONTENDERS if name != "weft" and any(name in row.seconds for row in rows)]
@@ -320,9 +325,10 @@ def _ratio(row: LongFigures, who: str, to: str) -> str:
 
 
 def long_remarks(rows: Sequence[LongFigures]) -> list[str]:
-    """Return why a contender is missing and at which sizes, each reason once."""
+    """Return what the columns mean, why a contender is missing and at which sizes, each reason once."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for name, why in row.missing.items():
             found.setdefault(f"without {name}: {why}", []).append(f"{row.size} {row.dtype}")
-    return [text if len(places) == len(rows) else f"{text} (at {'; '.join(places)})" for text, places in found.items()]
+    reasons = [text if len(at) == len(rows) else f"{text} (at {'; '.join(at)})" for text, at in found.items()]
+    return [LONG_MEANING, *reasons]

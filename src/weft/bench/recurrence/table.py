@@ -15,6 +15,11 @@ RARE: Final = ("graph", "torch_fp16")
 """Contenders that few cells and devices have: a table without them says nothing of it."""
 
 
+MEANING: Final = (
+    "ratio: the time before it ÷ weft's; limit: the layer's matrix products alone; share: limit ÷ weft's time"
+)
+
+
 def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
     """Return headings and lines; memory only where it was measured."""
     others = _others(rows)
@@ -34,7 +39,7 @@ def tabulate(rows: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
 
 
 def remarks(rows: Sequence[Figures]) -> list[str]:
-    """Return why a backend is not the fastest and why a figure is missing, each once."""
+    """Return what the columns mean, why a backend is not the fastest and why a figure is missing, each once."""
     found: dict[str, None] = {}
     others = {*_others(rows), "limit"}
     for row in rows:
@@ -42,7 +47,7 @@ def remarks(rows: Sequence[Figures]) -> list[str]:
             found[f"{row.case.cell} runs on {row.backend}: {row.reason}"] = None
         for who, why in ((who, why) for who, why in row.missing.items() if who in others):
             found[f"{row.case.cell} without {NAMES.get(who, who)}: {why}"] = None
-    return list(found)
+    return [MEANING, *found]
 
 
 def _others(rows: Sequence[Figures]) -> dict[str, str]:

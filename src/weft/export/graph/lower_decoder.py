@@ -111,7 +111,7 @@ class _Bridged(RecurrentGraph):
             return self._named(lower_recurrent.first_states(build, rnn))
         top = build.concat(source.final[-1])
         parts = [build.unary("tanh", dense(build, linear, top)) for linear in bridge.maps]
-        return dict(zip(self._names(), parts, strict=True))
+        return dict(zip(self._names(), lower_recurrent.given_states(build, rnn, parts), strict=True))
 
 
 class PlainGraph(_Bridged):

@@ -6,33 +6,59 @@ A state is a list of values for each layer: the tensors of its cell, of both dir
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from weft.export.graph.build import Builder
 from weft.export.graph.cell import leaf_names, lower_cell
 from weft.export.graph.graph import Value
 from weft.nn import RNN
 from weft.nn.recurrent.cell import Cell
-from weft.nn.recurrent.layer import Layer, LearnedState
-from weft.nn.state import leaves_of
+from weft.nn.recurrent.layer import Layer
+from weft.nn.state import State, leaves_of
 
 States = list[list[Value]]
 
 
 def first_states(build: Builder, rnn: RNN) -> States:
-    """The state before the first step: zeros, or learned."""
+    """The state before the first step: the cell's own, or learned."""
     return [_first_states(build, layer) for layer in layers_of(rnn)]
+
+
+def given_states(build: Builder, rnn: RNN, values: list[Value]) -> list[Value]:
+    """The first state of a network of one direction, made of given values; see `Cell.first_state`."""
+    found: list[Value] = []
+    for layer, given in zip(layers_of(rnn), by_layer(rnn, values), strict=True):
+        (cell,) = cells_of(layer)
+        if type(cell).first_state is not Cell.first_state:
+            x = build.constant(torch.zeros(cell.input_size, dtype=getattr(torch, build.dtype)))
+            _, *given = build.inline(lower_cell(_FirstState(cell), build.weights), [x, *given])
+        found += given
+    return found
+
+
+class _FirstState(Cell):
+    """A cell's `first_state` in the place of its step."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.input_size, cell.hidden_size)
+        self.output_size = cell.input_size
+        self.cell = cell
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        return x, self.cell.first_state(state)
+
+    def zero_state(self, batch: int, like: Tensor) -> State:
+        return self.cell.zero_state(batch, like)
 
 
 def _first_states(build: Builder, layer: Layer) -> list[Value]:
     found: list[Value] = []
     for number, cell in enumerate(cells_of(layer)):
         like = next(cell.parameters(), torch.empty(0, dtype=getattr(torch, build.dtype)))
-        parts = [zero[0] for zero in leaves_of(cell.zero_state(1, like))]
+        state = cell.zero_state(1, like)
         if layer.initial is not None:
-            learned = layer.initial[number]
-            assert isinstance(learned, LearnedState)
-            parts = [zero + part.detach() for zero, part in zip(parts, learned.parts, strict=True)]
-        found += [build.constant(part) for part in parts]
+            state = cell.first_state(layer.initial[number](state))
+        found += [build.constant(part[0].detach()) for part in leaves_of(state)]
     return found
 
 

@@ -62,6 +62,13 @@ class Cell(nn.Module):
         fields: tuple[str, ...] = self.state_type._fields  # type: ignore[attr-defined]
         return self.state_type(*(like.new_zeros(batch, self.hidden_size) for _ in fields))
 
+    def first_state(self, given: State) -> State:
+        """The first state made of given numbers: those of a bridge, or of a learned or random first state.
+
+        A cell whose equations hold for some states only returns one of them; a state that it can reach stays the same.
+        """
+        return given
+
 
 @torch.no_grad()
 def start_from_input(linear: nn.Linear, gates: int) -> None:

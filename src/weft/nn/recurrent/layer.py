@@ -12,7 +12,9 @@ from weft.errors import ConfigError
 from weft.nn.recurrent import engine, reference, vendor
 from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.given_state import StateForm, form_of
 from weft.nn.recurrent.lengths import last_of, reverse_rows, zero_past_end
+from weft.nn.recurrent.own import check_step
 from weft.nn.recurrent.segments import Segments
 from weft.nn.state import State, map_state
 
@@ -37,6 +39,8 @@ class Layer(nn.Module):
         self.merge, self.backend, self.initial_std = merge, backend, initial_std
         size = cells[0].output_size
         self.input_size = cells[0].input_size
+        self.state_form: StateForm = form_of(self.zero_state(1, torch.empty(0)))
+        """The form of the states that it takes and returns."""
         self._enroll()
         self.output_size = 2 * size if len(cells) == 2 and merge == "concat" else size
         self.project = nn.Linear(2 * size, size) if len(cells) == 2 and merge == "project" else None
@@ -47,16 +51,25 @@ class Layer(nn.Module):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The cell's state before the first step; for two directions, a pair of them. Random ones are drawn for each
-        row in training; in evaluation they are zero, their mean."""
+        row in training, around the cell's own start; in evaluation they are that, their mean."""
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         if self.initial is not None:
-            states = tuple(learned(zeros) for learned, zeros in zip(self.initial, states, strict=True))
+            states = tuple(learned(start) for learned, start in zip(self.initial, states, strict=True))
         elif self.initial_std and self.training:
-            states = map_state(lambda zeros: self.initial_std * torch.randn_like(zeros), states)
-        return states if len(states) == 2 else states[0]
+            states = map_state(lambda start: start + self.initial_std * torch.randn_like(start), states)
+        else:
+            return states if len(states) == 2 else states[0]
+        return self.first_state(states if len(states) == 2 else states[0])
+
+    def first_state(self, given: State) -> State:
+        """The first state made of given numbers; for two directions, a pair of them."""
+        cells = self._cells()
+        if len(cells) == 1:
+            return cells[0].first_state(given)
+        return tuple(cell.first_state(part) for cell, part in zip(cells, given, strict=True))
 
     def zero_state(self, batch: int, like: Tensor) -> State:
-        """A state of zeros, in the shape of `initial_state`."""
+        """The cells' own start, in the shape of `initial_state`."""
         states = tuple(cell.zero_state(batch, like) for cell in self._cells())
         return states if len(states) == 2 else states[0]
 
@@ -128,8 +141,13 @@ class Layer(nn.Module):
 
     def step(self, x: Tensor, state: State, source: Source | None = None) -> tuple[Tensor, State]:
         """x (B, I) -> output (B, O), next state; one direction only."""
+        cell = self._cells()[0]
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):
+                x, (state,), source = _in_type_of(cell, x, [state], source)
+                return self.step(x, state, source)
         attended = () if source is None else (source,)
-        output, after = self._cells()[0].step(x, state, *attended)
+        output, after = check_step(cell, cell.step(x, state, *attended), x.size(0))
         if not torch.compiler.is_compiling():
             for observe in self.observers:
                 observe(x[:, None], None, state, [output[:, None]])
@@ -186,13 +204,18 @@ class Layer(nn.Module):
     ) -> tuple[list[Tensor], list[State]]:
         """Each direction's outputs, in the order of the input, and its last state, of each segment if there are any."""
         if x.size(0) == 0 or x.size(1) == 0:
-            return [x.new_zeros(x.size(0), x.size(1), cell.output_size) for cell in cells], states
+            return [_no_outputs(cell, x) for cell in cells], states
         choice = self.choose(x.device.type)
         if engine.BACKENDS[choice.backend].planned:
-            return engine.run(cells, x, states, lengths, choice=choice, segments=segments, source=source)
+            number = self.enrolled
+            return engine.run(cells, x, states, lengths, choice=choice, segments=segments, source=source, layer=number)
         if segments is not None:
             theirs = source and source.select(segments.rows(x))
             return segments.run_padded(lambda rows, ends: self._run(cells, rows, states, ends, source=theirs), x)
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):  # which no backend follows there
+                x, states, source = _in_type_of(cells[0], x, states, source)
+                return self._run(cells, x, states, lengths, source=source)
         x = zero_past_end(x, lengths)
         attended = () if source is None else (source,)
         run: Callable[..., tuple[Tensor, State]] = RUN[choice.backend]
@@ -244,6 +267,24 @@ class Layer(nn.Module):
         return both if self.project is None else self.project(both)
 
 
+def _in_type_of(
+    cell: Cell, x: Tensor, states: list[State], source: Source | None
+) -> tuple[Tensor, list[State], Source | None]:
+    """All in the type of a cell's numbers."""
+    x = x.to(engine.dtype_of(cell))
+    return x, [map_state(lambda part: part.to(x.dtype), state) for state in states], source and source.to(x)
+
+
+def _no_outputs(cell: Cell, x: Tensor) -> Tensor:
+    """The outputs of no rows or no steps, with a gradient of zero for all that outputs depend on."""
+    empty = x.new_zeros(x.size(0), x.size(1), cell.output_size)
+    if torch.is_grad_enabled():
+        for tensor in (x, *cell.parameters()):
+            if tensor.requires_grad:
+                empty = empty + tensor.sum().to(empty.dtype)
+    return empty
+
+
 def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:
     """A sentence for each cell of a model that runs without kernels on a kind of device, with the reason."""
     found = dict.fromkeys(layer.fallback(device) for layer in model.modules() if isinstance(layer, Layer))
@@ -251,7 +292,7 @@ def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:
 
 
 class LearnedState(nn.Module):
-    """A start for every tensor of a cell's state, learned, the same for each row; zero before training."""
+    """What is added to every tensor of a cell's own start: learned, the same for each row, zero before training."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()
@@ -259,11 +300,11 @@ class LearnedState(nn.Module):
         like = next(cell.parameters(), torch.empty(0))
         map_state(self._add, cell.zero_state(1, like))
 
-    def forward(self, zeros: State) -> State:
-        """A zero state of any batch size -> the learned one in its place."""
+    def forward(self, start: State) -> State:
+        """The cell's own start for any number of rows -> the learned one."""
         parts = iter(self.parts)
-        return map_state(lambda zero: zero + next(parts), zeros)
+        return map_state(lambda own: own + next(parts), start)
 
-    def _add(self, zero: Tensor) -> Tensor:
-        self.parts.append(nn.Parameter(zero[0].clone()))
-        return zero
+    def _add(self, own: Tensor) -> Tensor:
+        self.parts.append(nn.Parameter(torch.zeros_like(own[0])))
+        return own

@@ -7,7 +7,13 @@ from torch import Tensor
 
 from weft.errors import DataError
 from weft.nn.attention.masks import length_mask
-from weft.nn.state import State, leaves_of
+
+
+def check_input(x: Tensor, width: int, dimensions: str) -> None:
+    """An input must be a tensor of these dimensions, (B, T, I) or (B, I), and `width` features."""
+    if not isinstance(x, Tensor) or x.dim() != dimensions.count(",") + 1 or x.size(-1) != width:
+        found = f"of the shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}"
+        raise DataError(f"the input is {found}", where="x", cure=f"{dimensions} with I = {width}")
 
 
 def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -17,6 +23,9 @@ def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
     """
     if lengths is None:
         return None
+    if not isinstance(lengths, Tensor):
+        cure = "a tensor of whole numbers, torch.tensor(lengths)"
+        raise DataError(f"lengths are a {type(lengths).__name__}", where="lengths", cure=cure)
     batch, time = x.shape[:2]
     if lengths.dtype == torch.bool or lengths.is_floating_point():
         raise DataError(f"lengths are {str(lengths.dtype).removeprefix('torch.')}, not whole numbers", where="lengths")
@@ -31,14 +40,6 @@ def check_lengths(x: Tensor, lengths: Tensor | None) -> Tensor | None:
         # Pinned, or the copy would wait for everything that is queued.
         return lengths.to(torch.int64).pin_memory().to(x.device, non_blocking=True)
     return lengths.to(x.device, torch.int64)
-
-
-def check_state(state: State, one: State, batch: int) -> None:
-    """A state must have the shapes of the network's own, of which `one` is that of a single row."""
-    wanted = [(batch, *part.shape[1:]) for part in leaves_of(one)]
-    given = [tuple(part.shape) for part in leaves_of(state)]
-    if wanted != given:
-        raise DataError(f"the state has the shapes {given}, the network needs {wanted}", where="state")
 
 
 def zero_past_end(x: Tensor, lengths: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ No matrix product is left in the loop over time. B batch, I input, H hidden. The
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Final, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,9 @@ from torch import Tensor, nn
 from weft.nn.recurrent.cell import FORGET_BIAS, Cell, check_option, settle_biases, start_from_input
 from weft.nn.recurrent.min_gru import LinearCandidate, shape_candidate
 from weft.settings import Signed
+
+LEAST_GATE: Final = -40.0
+"""The argument below which σ is an exponential; the larger of both gates is computed where it is at least that."""
 
 
 class MinLSTM(Cell):
@@ -45,6 +48,9 @@ class MinLSTM(Cell):
     def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, I), h (B, H) -> output (B, H), next state (B, H)."""
         f, i, candidate = self.from_input(x).chunk(3, dim=-1)
+        if self.normalise:  # of two tiny gates, as of two exponentials, the share stays when both arguments grow alike
+            raised = torch.relu(LEAST_GATE - torch.maximum(f, i)).detach()
+            f, i = f + raised, i + raised
         f, i = torch.sigmoid(f), torch.sigmoid(i)
         if self.normalise:
             total = f + i

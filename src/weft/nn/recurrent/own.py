@@ -64,14 +64,7 @@ def _try(cell: Cell) -> None:
         given = f"x was {_shapes(x)}" + (f", the state {_shapes(state)}" if "state" in vars() else "")
         raise _mistake(error, step, f"{name}.step", cure=_cure(error, given)) from error
     where = _definition(step)
-    if not isinstance(found, tuple | list) or len(found) != 2 or not isinstance(found[0], Tensor):
-        shown = f"{len(found)} values" if isinstance(found, tuple | list) else type(found).__name__
-        raise ConfigError(f"{name}.step returns {shown}, not (output, state)", where=where, cure=STEP)
-    output, after = found
-    if output.shape != (TRIAL_ROWS, cell.output_size):
-        what = f"{name}.step returns an output of {_shapes(output)}, where {(TRIAL_ROWS, cell.output_size)} is expected"
-        cure = "its width is hidden_size, or what __init__ sets as self.output_size"
-        raise ConfigError(what, where=where, cure=cure)
+    output, after = check_step(cell, found, TRIAL_ROWS)
     if not _is_state(after) or _shapes(after) != _shapes(state):
         shown = _shapes(after) if _is_state(after) else type(after).__name__
         what = f"{name}.step returns a state of {shown}, where it was given {_shapes(state)}"
@@ -80,6 +73,20 @@ def _try(cell: Cell) -> None:
         what = f"{name}.step changes {'its input' if changed[0] != before[0] else 'the state'} in place"
         raise ConfigError(what, where=where, cure=NEW_TENSOR)
     _try_backward(cell, [output, *leaves_of(after)], where)
+
+
+def check_step(cell: Cell, found: Any, rows: int) -> tuple[Tensor, State]:
+    """What a step returned for that many rows, if it is an output of the cell's size and a state."""
+    if isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], Tensor):
+        output, after = found
+        if output.shape == (rows, cell.output_size):
+            return output, after
+        what = f"returns an output of {_shapes(output)}, where {(rows, cell.output_size)} is expected"
+        cure = "its width is hidden_size, or what __init__ sets as self.output_size"
+    else:
+        shown = f"{len(found)} values" if isinstance(found, tuple | list) else type(found).__name__
+        what, cure = f"returns {shown}, not (output, state)", STEP
+    raise ConfigError(f"{type(cell).__name__}.step {what}", where=_definition(type(cell).step), cure=cure)
 
 
 def _try_backward(cell: Cell, found: list[Tensor], where: str | None) -> None:

@@ -19,8 +19,9 @@ from weft.nn.recurrent import torch_weights
 from weft.nn.recurrent.attending import AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.cells import CellChoice, build_cell
+from weft.nn.recurrent.given_state import fit_state
 from weft.nn.recurrent.layer import Backend, Layer, Merge
-from weft.nn.recurrent.lengths import check_lengths, check_state, zero_past_end
+from weft.nn.recurrent.lengths import check_input, check_lengths, zero_past_end
 from weft.nn.recurrent.segments import Segments, cut_at_resets
 from weft.nn.state import State
 
@@ -33,9 +34,9 @@ class RNN(nn.Module):
 
     hidden_size is one number, or one for each layer. skip: "residual" adds a layer's input to its output where the
     sizes agree; "dense" gives each layer the input and all outputs below it. dropout falls on each layer's output but
-    the last's. initial: the first state is zero, learned, or drawn from N(0, initial_std²) for each row in training and
-    zero in evaluation. The state is a tuple with the cell's state for each layer, and with a pair of them (forward,
-    backward) for each layer when bidirectional.
+    the last's. initial: the first state is the cell's own, zero in most cells; learned; or drawn from
+    N(0, initial_std²) around the cell's own for each row in training. The state is a tuple with the cell's state for
+    each layer, and with a pair of them (forward, backward) for each layer when bidirectional.
     """
 
     def __init__(
@@ -75,6 +76,10 @@ class RNN(nn.Module):
         """The state before the first step, with the dtype and device of `like`."""
         return tuple(layer.initial_state(batch, like) for layer in self.stack())
 
+    def first_state(self, given: State) -> State:
+        """The first state made of given numbers; see `Cell.first_state`."""
+        return tuple(layer.first_state(part) for layer, part in zip(self.stack(), given, strict=True))
+
     def forward(
         self,
         x: Tensor,
@@ -91,6 +96,7 @@ class RNN(nn.Module):
         the backward direction ends there and begins anew before it. Resets should be on the CPU too. `source` is what
         cells attend to that do, the same in every layer.
         """
+        check_input(x, self.input_size, "(B, T, I)")
         source = self._check_source(source, x.size(0))
         given, lengths = lengths, check_lengths(x, lengths)
         segments = None if resets is None or x.numel() == 0 else cut_at_resets(x, given, resets)
@@ -105,11 +111,13 @@ class RNN(nn.Module):
         A bidirectional network ends at both ends of a row, the backward direction at the first step: no step of the
         output has seen the whole row in both directions, this has.
         """
+        check_input(x, self.input_size, "(B, T, I)")
         source = self._check_source(source, x.size(0))
         lengths = check_lengths(x, lengths)
         x, starts = self._begin(x, lengths, state)
         if x.size(1) == 0:
-            return x.new_zeros(x.size(0), self.output_size)
+            output, _ = self._climb(x, starts, lambda layer, below, start: layer(below, lengths, start))
+            return output.sum(1)
         last = x[:, 0]
 
         def run(layer: Layer, below: Tensor, start: State) -> tuple[Tensor, State]:
@@ -130,12 +138,16 @@ class RNN(nn.Module):
         if self.skip != "none":  # what goes past a layer must be zero past the end as well
             x = zero_past_end(x, lengths)
         if state is not None:
-            check_state(state, tuple(layer.zero_state(1, x) for layer in self.stack()), x.size(0))
+            state = self._fit(state, x)
         if segments is not None:
             given = [None] * len(self.layers) if state is None else state
             layers = zip(self.stack(), given, strict=True)
             return x, tuple(layer.start_segments(segments, mine, x) for layer, mine in layers)
         return x, self.initial_state(x.size(0), x) if state is None else state
+
+    def _fit(self, state: State, x: Tensor) -> State:
+        """The state, if it is one of this network for the rows of x, else a DataError."""
+        return fit_state(state, tuple(layer.state_form for layer in self.stack()), x, x.size(0))
 
     def _adds(self, width: int, layer: Layer) -> bool:
         """Whether an input of that many features is added to the output of the layer."""
@@ -148,7 +160,9 @@ class RNN(nn.Module):
         factors (B, n) of the outputs of all layers but the last, in the place of dropout."""
         if self.bidirectional:
             raise ConfigError("a bidirectional network cannot run step by step", where="bidirectional")
-        return self._climb(x, state, lambda layer, below, start: layer.step(below, start, source), masks=masks)
+        check_input(x, self.input_size, "(B, I)")
+        starts = self._fit(state, x)
+        return self._climb(x, starts, lambda layer, below, start: layer.step(below, start, source), masks=masks)
 
     def dropout_masks(self, batch: int, time: int, like: Tensor) -> list[Tensor]:
         """The factors (B, T, n) that dropout gives the outputs of all layers but the last; none in evaluation."""
@@ -231,13 +245,15 @@ class RNN(nn.Module):
 
 def _sizes(hidden_size: int | Sequence[int], layers: int) -> list[int]:
     """One hidden size per layer; a list may leave `layers` at its default."""
+    if layers < 1:
+        raise ConfigError(f"{layers} layers make no network", where="layers", cure="at least 1")
     if isinstance(hidden_size, int):
-        if layers < 1:
-            raise ConfigError(f"{layers} layers make no network", where="layers", cure="at least 1")
-        return [hidden_size] * layers
+        hidden_size = [hidden_size] * layers
     if not hidden_size or layers not in (1, len(hidden_size)):
         cure = "one size for each layer"
         raise ConfigError(f"{list(hidden_size)} are not the sizes of {layers} layers", where="hidden_size", cure=cure)
+    if min(hidden_size) < 1:
+        raise ConfigError(f"a layer has {min(hidden_size)} units", where="hidden_size", cure="at least 1")
     return list(hidden_size)
 
 

@@ -79,3 +79,7 @@ class SLSTM(Cell):
         n = stays * n + enters
         h = torch.sigmoid(o) * c / torch.clamp(n, min=LEAST_WEIGHT)
         return h, SLSTMState(h, c, n, m)
+
+    def first_state(self, given: SLSTMState) -> SLSTMState:
+        """c is a sum of numbers between -1 and 1, and n that of their weights, so |c| ≤ n in every state."""
+        return given._replace(n=torch.maximum(given.n, given.c.abs()))

@@ -6,9 +6,12 @@ run      on generated C (CPU), on generated Triton kernels (CUDA), or in plain t
 """
 
 from weft.nn.recurrent.engine.backends import BACKENDS
+from weft.nn.recurrent.engine.enrolled import enroll
 from weft.nn.recurrent.engine.explain import explain
-from weft.nn.recurrent.engine.run import BackendChoice, choose, choose_enrolled, enroll, is_capturable, is_linear, run
+from weft.nn.recurrent.engine.known import dtype_of
+from weft.nn.recurrent.engine.run import BackendChoice, choose, choose_enrolled, is_capturable, is_linear, run
 
 __all__ = [
-    "BACKENDS", "BackendChoice", "choose", "choose_enrolled", "enroll", "explain", "is_capturable", "is_linear", "run",
+    "BACKENDS", "BackendChoice", "choose", "choose_enrolled", "dtype_of", "enroll", "explain", "is_capturable",
+    "is_linear", "run",
 ]  # fmt: skip

@@ -58,7 +58,3 @@ class Run(NamedTuple):
         if self.chunks.number == 1:
             return f"{rows} ran as a loop"
         return f"{rows} ran as a scan in {self.chunks.number:,} chunks of {self.chunks.steps:,} steps"
-
-
-LAST_RUN: dict[int, Run] = {}
-"""The last run of each plan's kernels, by number, for `explain`."""

@@ -36,6 +36,16 @@ ALONG_COLUMNS = {
     aten._log_softmax.default,
     aten.sum.dim_IntList,
     aten.mean.dim,
+    aten.amax.default,
+    aten.amin.default,
+    aten.max.dim,
+    aten.min.dim,
+    aten.prod.dim_int,
+    aten.var.correction,
+    aten.std.correction,
+    aten.logsumexp.default,
+    aten.linalg_vector_norm.default,
+    aten.cumsum.default,
 }
 
 

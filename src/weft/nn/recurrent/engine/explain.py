@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Final
 
 from weft.errors import counted
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.argument import Kind
 from weft.nn.recurrent.engine.backends import BACKENDS
-from weft.nn.recurrent.engine.chunks import LAST_RUN
+from weft.nn.recurrent.engine.enrolled import last_passes
 from weft.nn.recurrent.engine.expr import Expr, closure, width_of
 from weft.nn.recurrent.engine.known import plan_of
 from weft.nn.recurrent.engine.layout import Assignment
-from weft.nn.recurrent.engine.persistent_choice import LAST_CHOICES
 from weft.nn.recurrent.engine.plan import Kernels, Plan
 from weft.nn.recurrent.engine.program import Attention, Product
 from weft.nn.recurrent.engine.run import BackendChoice
@@ -29,11 +30,13 @@ def explain(cell: Cell, choice: BackendChoice, *, directions: int) -> str:
     lines = [f"{type(cell).__name__} runs {words}{twice}" + (f" ({reason})" if reason else "")]
     if isinstance(plan, Plan) and BACKENDS[backend].planned:
         lines += [f"  {line}" for line in _describe(plan, backend, choice.method)]
+        passes = last_passes(cell) if BACKENDS[backend].fast else {}
+        lines += [f"  {name}: {how}" for name, how in passes.items()]
     return "\n".join(lines)
 
 
 def _describe(plan: Plan, backend: str, method: str) -> list[str]:
-    widths = [node.meta["shape"][1] for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
+    widths = [math.prod(node.meta["shape"][1:]) for node in list(plan.split.body.graph.nodes)[: plan.split.hoisted]]
     before = f"before the loop: {_columns(widths)} from the input, for all time steps at once"
     after = ["after the loop: the output, for all time steps at once"] if plan.split.after is not None else []
     if plan.kernels is None or backend == "plain":
@@ -43,26 +46,23 @@ def _describe(plan: Plan, backend: str, method: str) -> list[str]:
     backward = (
         f"backward: {counted(plan.kernels.adjoint.last, 'product stage')} a step; weight gradients once, after the loop"
     )
-    passes = LAST_CHOICES.get(plan.kernels.number, {}) if backend == "cuda" else {}
-    last = [f"last {name} pass: {words}" for name, words in passes.items()]
-    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels), *last]
+    return [before, *_stages(plan.kernels), backward, *after, _kept(plan.kernels)]
 
 
 def _loop(plan: Plan, method: str) -> list[str]:
-    """A step without products: whether it is a scan, what a loop does, what is kept, and how the last pass ran."""
+    """A step without products: whether it is a scan, what a loop does, and what is kept."""
     kernels = plan.kernels_by(method)
     assert kernels is not None
     layout, states = kernels.layout, _columns(kernels.program.state)
     if kernels.scans is None:
-        lines = ["elementwise in its state: all steps in one loop, columns side by side"]
+        lines = ["no matrix product reads its state: all steps in one loop"]
     else:
         lines = [f"linear in its state (h' = a ⊙ h + b): {METHODS[method]}"]
     counts = [
         len(_operations([store for stage in stages for store in stage])) for stages in (layout.forward, layout.backward)
     ]
     lines += [f"each step: {counted(counts[0], 'pointwise operation')} forward, {counts[1]} backward"]
-    lines += [f"kept for backward: the states ({states}) and the columns from the input"]
-    return lines + ([f"last pass: {LAST_RUN[kernels.number]}"] if kernels.number in LAST_RUN else [])
+    return [*lines, f"kept for backward: the states ({states}) and the columns from the input"]
 
 
 METHODS: Final = {
@@ -78,12 +78,13 @@ def _stages(kernels: Kernels) -> list[str]:
         mine = [product for product in program.products if product.stage == stage]
         if not mine and not stores:
             continue
-        products = [f"{product.depth} x {product.width}" for product in mine if not product.attention]
-        parts = [f"product {' and '.join(products)}"] if products else []
+        sizes = Counter(f"{product.depth} x {product.width}" for product in mine if not product.attention)
+        products = [f"product {size}" if count == 1 else f"{count} products {size}" for size, count in sizes.items()]
+        parts = [" and ".join(products)] if products else []
         parts += [_attention(product, product.attention) for product in mine if product.attention]
         operations = len(_operations(stores))
         parts += [f"{counted(operations, 'pointwise operation')} in one kernel"] if operations else []
-        lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'copies'}")
+        lines.append(f"stage {stage} of each step: {', then '.join(parts) or 'columns put where products read them'}")
     return lines
 
 

@@ -119,7 +119,8 @@ class LaneKernel:
         for u, k in ((u, k) for u in block for k in mine):
             lines.append(f"    tl.store({self._chunk(Kind.BEGIN, k, f'at{u}')}, now{k}, mask=here{u})")
             # The chunk that comes last has made nothing, and nothing is read of what is computed from it.
-            lines.append(f"    now{k} = slope_of{k}_{u} * now{k} + begin_of{k}_{u}")
+            # A state of zero stays zero, also where the product of many slopes above 1 is no number any more.
+            lines.append(f"    now{k} = tl.where(now{k} == 0.0, 0.0, slope_of{k}_{u} * now{k}) + begin_of{k}_{u}")
         return self._text(name, lines, each_chunk=False)
 
     def _text(self, name: str, lines: list[str], *, each_chunk: bool = True) -> str:

@@ -12,8 +12,9 @@ from weft.nn.native.compiler import compile_library
 from weft.nn.native.threads import parallel
 from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.call import LoopCall
-from weft.nn.recurrent.engine.chunks import LAST_RUN, Chunks, Machine, Run, choose_chunks
+from weft.nn.recurrent.engine.chunks import Chunks, Machine, Run, choose_chunks
 from weft.nn.recurrent.engine.cpu import row_tables
+from weft.nn.recurrent.engine.enrolled import note_pass
 from weft.nn.recurrent.engine.loop_source import LoopSource, loop_arguments, loop_sums, scan_arguments
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class CPULoop:
         tasks = len(tensors) * steps.batch * sum(-(-width // MIN_COLUMNS) for width in self._widths)
         threads = torch.get_num_threads()
         chunks = choose_chunks(self.plan.method, tasks, steps.time, Machine(threads, TASKS_FOR_EACH))
-        LAST_RUN[self.plan.number] = Run(steps.batch, steps.time, chunks)
+        note_pass(steps.layer, "last pass", Run(steps.batch, steps.time, chunks))
         return chunks
 
     def _run(

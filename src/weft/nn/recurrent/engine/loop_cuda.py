@@ -15,7 +15,8 @@ from torch import Tensor
 
 from weft.nn.kernels import Launcher, power_of_two
 from weft.nn.recurrent.engine.argument import Argument, Kind
-from weft.nn.recurrent.engine.chunks import LAST_RUN, Chunks, Machine, Run, choose_chunks
+from weft.nn.recurrent.engine.chunks import Chunks, Machine, Run, choose_chunks
+from weft.nn.recurrent.engine.enrolled import note_pass
 from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.loop_source import loop_sums, scan_arguments
 from weft.nn.recurrent.engine.loop_triton_source import LoopKernel, TritonLoopSource
@@ -70,7 +71,7 @@ class TritonLoop:
         widths = [lane.width for lane in self.plan.lanes or []]
         tasks = len(tensors) * steps.batch * sum(-(-width // WARP_COLUMNS) for width in widths)
         chunks = choose_chunks(self.plan.method, tasks, steps.time, _machine(tensors[0][START].device))
-        LAST_RUN[self.plan.number] = Run(steps.batch, steps.time, chunks)
+        note_pass(steps.layer, "last pass", Run(steps.batch, steps.time, chunks))
         return chunks
 
     def _run(

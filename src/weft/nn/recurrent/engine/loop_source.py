@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.nn.native.library import ARITHMETIC, CFile, Library
 from weft.nn.recurrent.engine.argument import Argument, Kind, arguments
@@ -132,6 +132,13 @@ class LoopSource:
         return f"n[{self.sizes.index(value)}]"
 
 
+class _Pointer(NamedTuple):
+    """A C variable with the first column of a task in a step."""
+
+    name: str
+    declaration: str
+
+
 class _LaneSource:
     """The functions of one lane in one pass."""
 
@@ -139,8 +146,8 @@ class _LaneSource:
         self.source, self.lane, self.backward = source, lane, backward
         self.size = source._size
         self.given = loop_arguments(source.plan, backward=backward)
-        self.pointers: dict[tuple[Argument, int], str] = {}
-        """The declaration of each pointer that a step reads or writes through."""
+        self.pointers: dict[tuple[Argument, int], _Pointer] = {}
+        """Each pointer that a step reads or writes through."""
 
     def loop(self, name: str) -> list[str]:
         """The loop over the steps of a row, or of one chunk of it."""
@@ -206,7 +213,9 @@ class _LaneSource:
             lines += ["#pragma GCC ivdep", "        for (long j = 0; j < columns; j++) {"]
             lines += [f"            const float before = now{k}[j];"]
             # The chunk that comes last has made nothing, and nothing is read of what is computed from it.
-            lines += [f"            now{k}[j] = slope[j] * before + begin[j];", "            begin[j] = before;"]
+            # A state of zero stays zero, also where the product of many slopes above 1 is no number any more.
+            lines += [f"            now{k}[j] = (before == 0.0f ? 0.0f : slope[j] * before) + begin[j];"]
+            lines += ["            begin[j] = before;"]
             lines += ["        }", "    }"]
         return [*lines, "}", ""]
 
@@ -250,7 +259,7 @@ class _LaneSource:
             "        const long at = call->base[b] + step, seen = call->first[b] + step;",
             "        const long before = reverse ? seen + 1 : seen - 1;",
             "        (void)at; (void)seen; (void)before;",
-            *(f"        {line}" for line in self.pointers.values()),
+            *(f"        {pointer.declaration}" for pointer in self.pointers.values()),
             "#pragma GCC ivdep",
             "        for (long j = 0; j < columns; j++) {",
             *(f"            {line}" for line in body),
@@ -308,7 +317,9 @@ class _LaneSource:
 
     def _pointer(self, buffer: Argument, offset: int) -> str:
         """A C variable with the first column of a task in this step; declared on first use."""
-        variable = f"row_{buffer}_{self.size(offset).strip('n[]')}" if offset else f"row_{buffer}"
+        if (buffer, offset) in self.pointers:
+            return self.pointers[buffer, offset].name
+        variable = f"row_{buffer}_part{len(self.pointers)}"  # a size as a name could be that of another offset
         columns, state = self.source.columns, Argument(Kind.HISTORY, buffer.number)
         match buffer.kind:
             case Kind.VECTOR | Kind.SHIFT:
@@ -321,5 +332,5 @@ class _LaneSource:
             case _:
                 assert buffer in columns
                 place = self._place(buffer, "seen" if buffer.is_outside else "at", offset)
-        self.pointers.setdefault((buffer, offset), f"float *const {variable} = {place};")
+        self.pointers[buffer, offset] = _Pointer(variable, f"float *const {variable} = {place};")
         return variable

@@ -12,6 +12,7 @@ from weft.errors import Fault, counted
 from weft.nn.kernels import HALF
 from weft.nn.native import nvrtc
 from weft.nn.recurrent.engine.argument import Argument, Kind
+from weft.nn.recurrent.engine.enrolled import note_pass
 from weft.nn.recurrent.engine.persistent import PersistentKernels
 from weft.nn.recurrent.engine.persistent_plan import Unsuited
 from weft.nn.recurrent.engine.persistent_source import Tiling
@@ -49,9 +50,6 @@ class Choice(NamedTuple):
         return f"in one persistent kernel, {blocks} ({self.persistent:.1f} µs a step; CUDA graphs {self.graphs:.1f})"
 
 
-LAST_CHOICES: Final[dict[int, dict[str, str]]] = {}
-"""How each plan's last forward and backward pass ran, by the number of its kernels, for `explain`."""
-
 Run = Callable[[list["Tensors"], "StepCounts", list[bool]], None]
 
 
@@ -73,14 +71,14 @@ class PersistentChoice:
     ) -> bool:
         """Run a pass, if a persistent kernel is the fastest; return whether it did."""
         name, sizes = (
-            "backward" if backward else "forward",
+            f"last {'backward' if backward else 'forward'} pass",
             f"{counted(steps.batch, 'row')} of {counted(steps.time, 'step')}",
         )
         if self.kernels is None:
-            LAST_CHOICES.setdefault(self.plan.number, {})[name] = f"{sizes} in CUDA graphs ({self.reason})"
+            note_pass(steps.layer, name, f"{sizes} in CUDA graphs ({self.reason})")
             return False
         choice = self._choose(self.kernels, tensors, steps, reverse, graphs, backward=backward)
-        LAST_CHOICES.setdefault(self.plan.number, {})[name] = f"{sizes} {choice}"
+        note_pass(steps.layer, name, f"{sizes} {choice}")
         if choice.tiling is None:
             return False
         _run_one(self.kernels, tensors, steps, reverse, choice.tiling, backward=backward, keep=keep)

@@ -14,11 +14,13 @@ from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.adjoint import Adjoint, derive
 from weft.nn.recurrent.engine.argument import KEYS, SAVED, SOURCE_LENGTHS, VALUES, Argument, Kind, arguments
 from weft.nn.recurrent.engine.chunks import Method
+from weft.nn.recurrent.engine.enrolled import NOBODY
 from weft.nn.recurrent.engine.expr import width_of
 from weft.nn.recurrent.engine.lanes import Lane, find_lanes
 from weft.nn.recurrent.engine.layout import BufferLayout, lay_out
 from weft.nn.recurrent.engine.linear import Scan, StepClass, find_scan
 from weft.nn.recurrent.engine.program import Program, lower
+from weft.nn.recurrent.engine.rewrite import rewrite
 from weft.nn.recurrent.engine.split import Split, split
 from weft.nn.recurrent.engine.trace import Trace, Untraceable, trace
 
@@ -47,6 +49,8 @@ class StepCounts(NamedTuple):
     first: Tensor | None = None
     positions: int = -1
     """Steps of a buffer of all steps, padding too, where there is `first`."""
+    layer: int = NOBODY
+    """The number of the layer that runs."""
 
     @property
     def all_steps(self) -> int:
@@ -281,19 +285,29 @@ def make_plan(cell: Cell, dtype: torch.dtype) -> Plan:
 
 
 def _plan(traced: Trace, number: int) -> Plan:
+    rewrite(traced)
     parts = split(traced)
     if not parts.hoisted or not parts.state:
         raise Untraceable("it has no state" if parts.hoisted else "it does not read its input")
     names = tuple(traced.parameters)
-    try:
-        program = lower(parts)
-        kernels = _make_kernels(program, parts)
-    except Untraceable as error:
-        return Plan(number, names, parts, None, str(error))
+    kernels, reason = _try_kernels(parts)
+    if kernels is None:  # perhaps what they cannot compute is needed for the output only
+        parts = split(traced, output_behind=True)
+        kernels, _ = _try_kernels(parts)
+    if kernels is None:
+        return Plan(number, names, parts, None, reason)
     if kernels.scans is None:
         return Plan(number, names, parts, _register(kernels), "")
     loop, scan = (replace(kernels, method=method) for method in FORCED)
     return Plan(number, names, parts, _register(kernels), "", _register(loop), _register(scan))
+
+
+def _try_kernels(parts: Split) -> tuple[Kernels | None, str]:
+    """The kernels of a split step, or why there are none."""
+    try:
+        return _make_kernels(lower(parts), parts), ""
+    except Untraceable as error:
+        return None, str(error)
 
 
 def _register(kernels: Kernels) -> Kernels:

@@ -27,6 +27,11 @@ from weft.nn.recurrent.engine.trace import Untraceable, item
 aten = torch.ops.aten
 
 
+ACROSS_ROWS: Final = "it takes a state apart across rows"
+
+EVERY_OTHER: Final = "it takes every other column of a state, where kernels take neighbouring ones, as chunk does"
+
+
 class Attention(NamedTuple):
     """How a product attends: its score is q·k, or with `over`, the number of a constant, over·tanh(q + k)."""
 
@@ -253,7 +258,7 @@ def _slice(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView
         return columns
     _last_dimension(dim, columns)
     if step != 1:
-        raise Untraceable("it takes every other column")
+        raise Untraceable(EVERY_OTHER)
     total = width_of(columns.row)
     start, end, _ = slice(start, end).indices(total)
     return RowView(lowering.build.columns(columns.row, start, end - start), (end - start,))
@@ -277,8 +282,10 @@ def _unbind(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[R
 
 def _groups(lowering: _Lowering, columns: RowView, dim: int) -> list[RowView]:
     """(B, G, n) -> G of (B, n)."""
+    if dim == 0:
+        raise Untraceable(ACROSS_ROWS)
     if len(columns.tail) != 2 or dim not in (1, -2):
-        raise Untraceable("it takes a state apart across rows")
+        raise Untraceable(EVERY_OTHER)
     count, width = columns.tail
     return [RowView(lowering.build.columns(columns.row, number * width, width), (width,)) for number in range(count)]
 
@@ -291,8 +298,10 @@ def _same(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> RowView:
 
 
 def _last_dimension(dim: int, columns: RowView) -> None:
+    if dim == 0:
+        raise Untraceable(ACROSS_ROWS)
     if dim not in (1, -1) or len(columns.tail) != 1:
-        raise Untraceable("it takes a state apart across rows")
+        raise Untraceable(EVERY_OTHER)
 
 
 def _log_sigmoid(lowering: _Lowering, node: fx.Node, tail: tuple[int, ...]) -> list[RowView]:

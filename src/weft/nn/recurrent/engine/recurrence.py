@@ -33,7 +33,7 @@ def recur(kernels: Kernels, inputs: list[Tensor], steps: StepCounts, reverse: li
         keep = COPY if torch.compiler.is_compiling() else IN_PLACE
     if torch.compiler.is_compiling():
         outputs = torch.ops.weft.recurrence(
-            inputs, steps.lengths, steps.first, steps.time, kernels.number, reverse, keep
+            inputs, steps.lengths, steps.first, steps.time, steps.layer, kernels.number, reverse, keep
         )
     elif keep == NOTHING:
         outputs, _ = _forward(inputs, steps, kernels.number, reverse, keep)
@@ -103,13 +103,14 @@ def recurrence(
     lengths: Tensor | None,
     first: Tensor | None,
     time: int,
+    layer: int,
     kernels: int,
     reverse: list[bool],
     keep: str,
 ) -> list[Tensor]:
     """The forward pass for torch.compile."""
     batch = KERNELS[kernels].take_inputs(inputs)[0][START].shape[0]
-    steps = StepCounts(batch, time, lengths, first, positions=inputs[0].shape[0])
+    steps = StepCounts(batch, time, lengths, first, inputs[0].shape[0], layer)
     return _forward(inputs, steps, kernels, reverse, keep)[0]
 
 
@@ -119,6 +120,7 @@ def _(
     lengths: Tensor | None,
     first: Tensor | None,
     time: int,
+    layer: int,
     kernels: int,
     reverse: list[bool],
     keep: str,
@@ -135,13 +137,14 @@ def recurrence_backward(
     lengths: Tensor | None,
     first: Tensor | None,
     time: int,
+    layer: int,
     kernels: int,
     reverse: list[bool],
 ) -> list[Tensor]:
     """The backward pass for torch.compile."""
     mine = KERNELS[kernels].take_kept(kept)[0]
     rows = mine[HISTORY].shape[0]
-    steps = StepCounts(mine[START].shape[0], time, lengths, first, positions=rows)
+    steps = StepCounts(mine[START].shape[0], time, lengths, first, rows, layer)
     return _backward(gradients, kept, steps, kernels, reverse, rows)
 
 
@@ -152,6 +155,7 @@ def _(
     lengths: Tensor | None,
     first: Tensor | None,
     time: int,
+    layer: int,
     kernels: int,
     reverse: list[bool],
 ) -> list[Tensor]:
@@ -165,11 +169,11 @@ def _(
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    given, lengths, first, time, kernels, reverse, keep = inputs
+    given, lengths, first, time, layer, kernels, reverse, keep = inputs
     plan = KERNELS[kernels]
     named = zip(plan.take_inputs(given), plan.take_outputs(output, keep), strict=True)
     kept = [(mine | made)[argument] for mine, made in named for argument in plan.kept]
-    _remember(ctx, kept, lengths, first, time, kernels, reverse, keep)
+    _remember(ctx, kept, lengths, first, time, layer, kernels, reverse, keep)
 
 
 def _remember(
@@ -178,11 +182,12 @@ def _remember(
     lengths: Tensor | None,
     first: Tensor | None,
     time: int,
+    layer: int,
     kernels: int,
     reverse: list[bool],
     keep: str,
 ) -> None:
-    ctx.time, ctx.kernels, ctx.reverse, ctx.keep = time, kernels, reverse, keep
+    ctx.time, ctx.layer, ctx.kernels, ctx.reverse, ctx.keep = time, layer, kernels, reverse, keep
     ctx.lengths, ctx.first = lengths is not None, first is not None
     ctx.save_for_backward(*kept, *(tensor for tensor in (lengths, first) if tensor is not None))
 
@@ -198,13 +203,13 @@ def _arguments(ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
         for argument, width in plan.gradient_sizes.items():
             like = mine[Argument(Kind.START, argument.number) if argument.kind is Kind.FINAL else HISTORY]
             given.append(like.new_zeros(like.shape[0], width) if grads[argument] is None else grads[argument])
-    return given, saved, lengths, first, ctx.time, ctx.kernels, ctx.reverse
+    return given, saved, lengths, first, ctx.time, ctx.layer, ctx.kernels, ctx.reverse
 
 
 def _compiled_backward(ctx: Any, gradients: list[Tensor | None]) -> tuple[Any, ...]:
     results = torch.ops.weft.recurrence_backward(*_arguments(ctx, gradients))
     results = [result if result.is_floating_point() else None for result in results]  # lengths of a source have none
-    return results, None, None, None, None, None, None
+    return results, None, None, None, None, None, None, None
 
 
 def _no_setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
@@ -228,14 +233,14 @@ class _Recurrence(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         outputs, kept = _forward(list(inputs), steps, kernels, reverse, keep)
-        _remember(ctx, kept, steps.lengths, steps.first, steps.time, kernels, reverse, keep)
+        _remember(ctx, kept, steps.lengths, steps.first, steps.time, steps.layer, kernels, reverse, keep)
         ctx.rows, ctx.batch, ctx.positions = inputs[0].size(0), steps.batch, steps.positions
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
-        given, saved, lengths, first, time, kernels, reverse = _arguments(ctx, gradients)
-        rest = [StepCounts(ctx.batch, time, lengths, first, ctx.positions), kernels, reverse, ctx.rows]
+        given, saved, lengths, first, time, layer, kernels, reverse = _arguments(ctx, gradients)
+        rest = [StepCounts(ctx.batch, time, lengths, first, ctx.positions, layer), kernels, reverse, ctx.rows]
         if torch.is_grad_enabled():
             results = _RecurrenceBackward.apply(len(given), rest, *given, *saved)  # type: ignore[no-untyped-call]
         else:

@@ -1,7 +1,8 @@
-"""Products of a traced step, parted and merged before it is split.
+"""A traced step, rewritten before it is split.
 
 Columns of a left side that come from the input get a product of their own, which leaves the loop; then all linear maps
-of the same rows of the input become one product.
+of the same rows of the input become one product. What comes from the input and is spread over several columns of a
+state, such as a gate of one column, is spread before the loop.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ import torch
 from torch import fx
 
 from weft.nn.recurrent.engine.colours import ancestors, colours_of, dimension_of, is_product, left_side, shape_of
+from weft.nn.recurrent.engine.torch_operations import POINTWISE
 from weft.nn.recurrent.engine.trace import Trace
 
 aten = torch.ops.aten
+
+
+def rewrite(trace: Trace) -> None:
+    """All of it."""
+    part_products(trace)
+    merge_products(trace)
+    spread_columns(trace)
 
 
 def part_products(trace: Trace) -> None:
@@ -108,3 +117,20 @@ def _merge(graph: fx.Graph, left: fx.Node, nodes: list[fx.Node], colours: dict[f
             start += width
     for node in nodes:
         graph.erase_node(node)
+
+
+def spread_columns(trace: Trace) -> None:
+    """Give what comes from the input the columns of the value that it meets in the loop."""
+    colours = colours_of(trace)
+    for node in list(trace.graph.nodes):
+        if colours[node] != "loop" or node.target not in POINTWISE:
+            continue
+        tail = shape_of(node)[1:]
+        for used in node.all_input_nodes:
+            mine = shape_of(used)
+            if colours[used] != "input" or len(mine) != 1 + len(tail) or mine[1:] == tail:
+                continue
+            with trace.graph.inserting_before(node):
+                spread = trace.graph.call_function(aten.expand.default, (used, [-1, *tail]))
+            spread.meta.update({**used.meta, "shape": (mine[0], *tail)})
+            node.replace_input_with(used, spread)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from functools import cache
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -16,6 +14,7 @@ from weft.nn.native.compiler import NoCompiler
 from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
+from weft.nn.recurrent.engine.enrolled import NOBODY, enrolled
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, StepCounts
 from weft.nn.recurrent.engine.recurrence import recur
@@ -33,17 +32,6 @@ class BackendChoice(NamedTuple):
     reason: str
     plan: int
     method: str = "auto"
-
-
-_enrolled: WeakValueDictionary[int, Cell] = WeakValueDictionary()
-_numbers = itertools.count()
-
-
-def enroll(cell: Cell) -> int:
-    """A number for a cell: while it traces, torch.compile accepts constant results of numbers, not of objects."""
-    number = next(_numbers)
-    _enrolled[number] = cell
-    return number
 
 
 def choose(cell: Cell, device: str) -> BackendChoice:
@@ -68,8 +56,9 @@ def is_capturable(choice: BackendChoice) -> bool:
 
 
 def choose_enrolled(number: int, device: str, settings: tuple[object, ...]) -> tuple[str, str, int]:
-    """`choose` for torch.compile, which calls it once for each choice of settings and keeps the result."""
-    choice = choose(_enrolled[number], device)
+    """`choose` for torch.compile, which calls it once for each choice of settings and keeps the result: while it
+    traces, it accepts constant results of numbers, not of objects."""
+    choice = choose(enrolled(number), device)
     return choice.backend, choice.reason, choice.plan
 
 
@@ -88,13 +77,15 @@ def run(
     segments: Segments | None = None,
     source: Source | None = None,
     attention: list[list[Tensor]] | None = None,
+    layer: int = NOBODY,
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
     The second cell, where there is one, reads every row from its own end. `histories`, where it is given, gets each
     direction's states after every step (B, T, n), zero past a row's end, if the backend has kernels. With segments,
     first and last states are those of each segment. `source` is what cells attend to that do; `attention`, where it is
-    given, gets each direction's weights of each attention of a step (B, T, S), if the backend has kernels.
+    given, gets each direction's weights of each attention of a step (B, T, S), if the backend has kernels. `layer` is
+    the number of the layer, which gets to know how the pass ran.
     """
     plan = PLANS.plan(choice.plan)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
@@ -103,10 +94,10 @@ def run(
             source = source and source.to(x)
             return run(
                 cells, x, states, lengths, choice=choice, histories=histories, segments=segments, source=source,
-                attention=attention,
+                attention=attention, layer=layer,
             )  # fmt: skip
     kernels = None if choice.backend == "plain" else plan.kernels_by(choice.method)
-    return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments, source, attention)
+    return _run_directions(cells, plan, x, states, lengths, kernels, histories, segments, source, attention, layer)
 
 
 def _run_directions(
@@ -120,6 +111,7 @@ def _run_directions(
     segments: Segments | None,
     source: Source | None,
     attention: list[list[Tensor]] | None,
+    layer: int,
 ) -> tuple[list[Tensor], list[State]]:
     split, batch = plan.split, x.size(0)
     # The number of real steps is known at once on a CPU; reading it elsewhere, or in a compiled graph, would block.
@@ -131,7 +123,10 @@ def _run_directions(
     if segments is not None and (kernels is None or source is not None):
         theirs = source and source.select(segments.rows(x))
         return segments.run_padded(
-            lambda rows, ends: _run_directions(cells, plan, rows, states, ends, kernels, None, None, theirs, None), x
+            lambda rows, ends: _run_directions(
+                cells, plan, rows, states, ends, kernels, None, None, theirs, None, layer
+            ),
+            x,
         )
     rows = BatchRows(x, lengths, leave_out=leave_out)
     inputs: list[list[Tensor]] = []
@@ -142,6 +137,8 @@ def _run_directions(
         values = list(before(rows.taken, *plan.tensors(cell)))
         biases = [] if kernels is None else [values.pop() for _ in split.biased][::-1]
         hoisted = [value.to(dtype).contiguous() for value in values[: split.hoisted]]
+        if kernels is not None:  # which know columns only
+            hoisted = [value.flatten(1) for value in hoisted]
         starts = [leaf if x.is_cuda and kernels else leaf.to(dtype) for leaf in leaves_of(state)]
         constants = values[split.hoisted : split.hoisted + split.constants]
         attended = [] if source is None else source.to(hoisted[0])
@@ -149,10 +146,10 @@ def _run_directions(
         rests.append(values[split.hoisted + split.constants :])
     reverse = [bool(direction) for direction in range(len(cells))]
     if kernels is not None:
-        steps = StepCounts(batch, rows.time, lengths)
+        steps = StepCounts(batch, rows.time, lengths, layer=layer)
         if segments is not None:
             steps = StepCounts(
-                segments.total, segments.longest, segments.lengths, segments.first, positions=batch * rows.time
+                segments.total, segments.longest, segments.lengths, segments.first, batch * rows.time, layer
             )
         results = recur(kernels, [tensor for mine in inputs for tensor in mine], steps, reverse)
     else:

@@ -2,7 +2,8 @@
 
     before   what depends on the input and the parameters only: computed once, for all time steps together
     body     what the next state needs: the loop over time
-    after    what only the output needs and takes a matrix product: computed once, from what the loop leaves behind
+    after    what only the output needs, where it takes a matrix product or kernels cannot compute it in the loop:
+             computed once, from what the loop leaves behind
 
 `before` and `after` are ordinary torch code on (B * T, ...) rows, so autograd and torch.compile see through them.
 All linear maps of one left side in `before` become one matrix product. A linear map of columns that come partly from
@@ -28,7 +29,6 @@ from weft.nn.recurrent.engine.colours import (
     shape_of,
 )
 from weft.nn.recurrent.engine.products import row_product
-from weft.nn.recurrent.engine.rewrite import merge_products, part_products
 from weft.nn.recurrent.engine.torch_operations import POINTWISE
 from weft.nn.recurrent.engine.trace import BatchSize, Trace, item
 
@@ -62,10 +62,9 @@ class Split:
     """The tensors of the source: keys, values, lengths; or none."""
 
 
-def split(trace: Trace) -> Split:
-    """Sort the operations of a step into before, body and after."""
-    part_products(trace)
-    merge_products(trace)
+def split(trace: Trace, *, output_behind: bool = False) -> Split:
+    """Sort the operations of a rewritten step into before, body and after. With `output_behind` all that only the
+    output needs goes behind the loop, products or not, where each row stands by itself."""
     colours = colours_of(trace)
     order = list(trace.graph.nodes)
 
@@ -77,13 +76,9 @@ def split(trace: Trace) -> Split:
     # One of several results is taken where they are made: only a tensor can leave the loop.
     taken = {node for node in only_output if node.target is item and node.all_input_nodes[0] not in only_output}
     only_output, inside = only_output - taken, inside | taken
-    products = [node for node in only_output if is_product(node)]
-    if products and all(is_rowwise(node, colours) for node in only_output):
-        emitted = _unique(
-            used for node in order if node in only_output for used in node.all_input_nodes if depends(used)
-        )
-        emitted = [node for node in emitted if node not in only_output]
-    else:
+    emitted = _leaving(order, only_output, colours)
+    behind = output_behind or any(is_product(node) for node in only_output)
+    if not behind or not emitted:
         emitted, only_output, inside = [trace.output], set(), inside | only_output
 
     reads = [used for node in order if node in inside - set(trace.state) for used in node.all_input_nodes]
@@ -118,6 +113,16 @@ def split(trace: Trace) -> Split:
     return Split(before, body, after, *counts, consumable, bare, biased, len(trace.source))
 
 
+def _leaving(order: list[fx.Node], behind: set[fx.Node], colours: dict[fx.Node, str]) -> list[fx.Node]:
+    """What the loop has to emit for operations behind it; nothing where these cannot stand there: all work row by row,
+    on matrices."""
+    if not all(is_rowwise(node, colours) for node in behind):
+        return []
+    used = _unique(used for node in order if node in behind for used in node.all_input_nodes)
+    emitted = [node for node in used if colours[node] == "loop" and node not in behind]
+    return emitted if all(len(shape_of(node)) == 2 for node in emitted) else []
+
+
 def _without_biases(
     trace: Trace, bases: list[fx.Node], others: list[fx.Node], colours: dict[fx.Node, str]
 ) -> tuple[fx.GraphModule, tuple[int, ...]]:
@@ -132,6 +137,7 @@ def _without_biases(
                 wanted[number] = trace.graph.call_function(aten.mm.default, base.args[1:])
             biases.append(bias)
             biased.append(number)
+    made = [node for node, base in zip(wanted, bases, strict=True) if node is not base]
     wanted += [*others, *biases]
     needed = ancestors(wanted, lambda node: node.op == "call_function")
     inputs = [trace.x, *trace.parameters.values()]
@@ -140,6 +146,8 @@ def _without_biases(
         if node.target is aten.mm.default:
             node.target = row_product
     bare.recompile()
+    for node in made:
+        trace.graph.erase_node(node)
     return bare, tuple(biased)
 
 

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 from weft.nn.recurrent.attending import STEP_RECORDER, AttendingCell, Source
 from weft.nn.recurrent.cell import Cell
+from weft.nn.recurrent.own import check_step
 from weft.nn.state import leaves_of, map_state
 
 aten = torch.ops.aten
@@ -75,15 +76,16 @@ def _record(cell: Cell, dtype: torch.dtype, rows: int) -> Trace:
     source = [_source(cell, values, rows, device)] if isinstance(cell, AttendingCell) else []
     recorder = Recorder(tensors, x, leaves_of(state), [part for sample in source for part in sample])
     with torch.no_grad(), torch.autocast(device.type, enabled=False), recorder:
-        output, after = cell.step(x, state, *source)
+        found = cell.step(x, state, *source)
+    output, after = check_step(cell, found, rows)
     if tree_flatten(after)[1] != tree_flatten(state)[1]:
         raise Untraceable("the state it returns has another structure than the one it is given")
     shapes = [(part.shape, part.dtype) for part in leaves_of(state)]
     if shapes != [(part.shape, part.dtype) for part in leaves_of(after)]:
         raise Untraceable("the state it returns has other shapes or types than the one it is given")
     outputs = [recorder.node(part) for part in (output, *leaves_of(after))]
-    if output.dim() != 2 or output.size(0) != rows or any(len(shape) != 2 for shape, _ in shapes):
-        raise Untraceable("its output or its state is not a matrix with a row for each row of the batch")
+    if any(len(shape) != 2 for shape, _ in shapes):
+        raise Untraceable("its state is not a matrix with a row for each row of the batch")
     recorder.graph.output(tuple(outputs))
     return Trace(
         recorder.graph, recorder.x, recorder.state, recorder.parameters, outputs[0], outputs[1:], recorder.source
