@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,14 @@ class Models:
         """The mark of a folder that could not be loaded, so that it is tried and logged once."""
         self.loading = asyncio.Lock()
 
-    def load(self) -> None:
-        """Load all runs; raise where one cannot be."""
+    def load(self, stops: Callable[[], bool] = lambda: False) -> None:
+        """Load all runs, unless `stops()` becomes true; raise where one cannot be. Requests see all of them or none."""
+        found: dict[str, Served] = {}
         for name, folder in self.settings.runs:
-            self.served[name] = self._load(name, folder)
+            if stops():
+                return
+            found[name] = self._load(name, folder)
+        self.served = found
 
     def _load(self, name: str, folder: Path) -> Served:
         mark = mark_of(folder)
@@ -57,6 +61,8 @@ class Models:
         """Load the runs whose manifest has changed -> their names. One that cannot be loaded is logged, and its model
         stays as it was; `again` tries it also where that has failed before."""
         async with self.loading:
+            if not self.served:  # they are being loaded for the first time
+                return []
             return [name for name, folder in self.settings.runs if await self._refresh(name, folder, again)]
 
     async def _refresh(self, name: str, folder: Path, again: bool) -> bool:

@@ -39,7 +39,13 @@ class Service:
         self.engine = Engine(self.metrics, max_queue=settings.max_queue, batch_tokens=tokens, threads=settings.threads)
         self.models = Models(settings, self.metrics, cells or {})
         self.draining = False
+        self.requests = 0
+        """Accepted requests that are not answered yet."""
         self.watching: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Load all models, while others are told that the server starts; raise where a run cannot be loaded."""
+        await asyncio.to_thread(self.models.load, lambda: self.draining)
 
     def start(self) -> None:
         """Begin to compute, and to watch the folders of the runs; called inside the event loop."""
@@ -56,6 +62,13 @@ class Service:
     def ready(self) -> bool:
         """Whether requests should be sent here."""
         return not self.draining and self.engine.alive and bool(self.models.served)
+
+    def check_ready(self) -> None:
+        """Raise 503 while requests must be sent elsewhere, or later."""
+        if self.draining:
+            raise Busy(503, "the server is ending", after=1)
+        if not self.models.served:
+            raise Busy(503, "the models are being loaded", after=1)
 
     # Jobs
 
