@@ -36,7 +36,13 @@ class Service:
         self.metrics = Metrics()
         on_gpu = choose_device(settings.device, where="--device").type == "cuda"
         tokens = settings.batch_tokens or (GPU_BATCH_TOKENS if on_gpu else BATCH_TOKENS)
-        self.engine = Engine(self.metrics, max_queue=settings.max_queue, batch_tokens=tokens, threads=settings.threads)
+        self.engine = Engine(
+            self.metrics,
+            max_queue=settings.max_queue,
+            batch_tokens=tokens,
+            threads=settings.threads,
+            beside=len(settings.runs) > 1 and not on_gpu,
+        )
         self.models = Models(settings, self.metrics, cells or {})
         self.draining = False
         self.requests = 0
