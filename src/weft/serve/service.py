@@ -19,7 +19,7 @@ from weft.serve.metrics import Metrics
 from weft.serve.models import Models
 from weft.serve.served import Served
 from weft.serve.settings import ServerSettings
-from weft.serve.tickets import Job, Piece, Settings, Ticket
+from weft.serve.tickets import Job, NoAnswer, Piece, Settings, Ticket
 from weft.tasks.generation import key_of
 from weft.tasks.wording import read_wordings
 from weft.training import choose_device
@@ -82,11 +82,11 @@ class Service:
         self, served: Served, inputs: Sequence[Any], options: Mapping[str, Any], *, streams: bool = False
     ) -> tuple[Settings, list[Job]]:
         """Return the jobs of a request to predict, and what they must share with others to run together."""
-        records, options = read_records(served.run, inputs, self.limits), dict(options)
+        records, options = read_records(served.run, inputs, self.limits, skip_blank=True), dict(options)
         check_words(options, self.limits)
         language = options.pop("language", None)
         if language is not None:
-            records = [served.task.with_language(record, language) for record in records]
+            records = [record and served.task.with_language(record, language) for record in records]
         words = {name: options.pop(name) for name in WORDING if name in options}
         attention = options.pop("attention", False)
         if not isinstance(attention, bool) or not isinstance(words.get("forbid_unknown", False), bool):
@@ -111,7 +111,7 @@ class Service:
                 _LATER,
                 number,
                 record,
-                key=key_of(record),
+                key=None if record is None else key_of(record),
                 seed=decode.seed,
                 max_length=decode.max_length,
                 wording=wordings[number] if wordings else None,
@@ -138,8 +138,12 @@ class Service:
         ticket = Ticket(len(jobs), self.engine.outbox, seconds=self.limits.seconds, streams=streams)
         for job in jobs:
             job.ticket = ticket
+        for job in jobs:
+            if job.record is None:
+                job.resolve(NoAnswer())
+        self.engine.outbox.deliver()
         try:
-            self.engine.submit(settings, jobs)
+            self.engine.submit(settings, [job for job in jobs if job.record is not None])
         except Busy:
             self.metrics.rejected.labels("queue").inc()
             raise
