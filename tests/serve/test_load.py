@@ -218,6 +218,31 @@ def test_a_reload_can_be_asked_for(runs):
         assert client.post("/v1/reload", json={"model": "no"}).status_code == 404
 
 
+@pytest.mark.parametrize("changed", [True, False], ids=["its manifest is another", "its manifest is the same"])
+def test_a_reload_names_what_cannot_be_loaded(runs, tmp_path, changed):
+    copies = {name: shutil.copytree(runs[name], tmp_path / name) for name in ("kinds", "words")}
+    with TestClient(create_server(settings_of(copies)), base_url=ADDRESS) as client:
+        if changed:
+            manifest = copies["kinds"] / "manifest.json"
+            manifest.write_text(manifest.read_text() + " ")
+        (copies["kinds"] / "model.safetensors").write_bytes(b"")
+        (copies["words"] / "manifest.json").write_text((copies["words"] / "manifest.json").read_text() + " ")
+        assert client.post("/v1/reload", json={"model": "words"}).json() == {"reloaded": ["words"]}
+        for _ in range(2):
+            response = client.post("/v1/reload", json={})
+            assert response.status_code == 500
+            found = response.json()
+            assert found["reloaded"] == []
+            assert list(found["failed"]) == ["kinds"]
+            assert found["error"]["message"].startswith('"kinds" cannot be loaded')
+            assert found["failed"]["kinds"] in found["error"]["message"]
+            assert str(tmp_path) not in response.text
+        assert client.post("/v1/predict", json={"model": "kinds", "inputs": ["the red"]}).status_code == 200
+        shutil.rmtree(copies["kinds"])
+        shutil.copytree(runs["kinds"], copies["kinds"])
+        assert client.post("/v1/reload", json={}).json() == {"reloaded": []}, "the folder is as it was"
+
+
 def test_logs_have_no_texts_unless_asked(runs, capfd):
     from weft.serve.logs import start_logging
 
