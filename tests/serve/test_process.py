@@ -165,6 +165,9 @@ def test_workers_share_a_port_and_their_metrics_and_are_replaced(runs):
         children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
         before = set(children.read_text().split())
         assert len(before) == 2
+        memory = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") for pid in before]
+        first = re.search(r"^weft_resident_bytes (\S+)", get(f"{server.url}/metrics"), re.MULTILINE)
+        assert float(first[1]) > 0.8 * sum(memory), "the process that answers counts the others too"
         found = asyncio.run(run_load(server.url, [{"inputs": ["the red here"]}], clients=6, seconds=1.0))
         assert found.errors == []
         metrics = get(f"{server.url}/metrics")
@@ -196,3 +199,11 @@ def test_a_reload_that_is_asked_for_while_the_server_starts_does_not_end_it(runs
         server.process.send_signal(signal.SIGHUP)
         assert json.loads(get(f"{server.url}/healthz"))["status"] == "ok"
         assert server.end() == 0
+
+
+def test_every_line_of_standard_error_is_json(runs):
+    with serve(runs["kinds"]) as server:
+        assert server.end() == 0
+        server.errors.seek(0)
+        events = [json.loads(line)["event"] for line in server.errors.read().splitlines()]
+    assert events == ["ready", "draining", "ended"]
