@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -32,14 +33,21 @@ def open_regular(path: Path, *, most: int | None = None, follow: bool = False) -
         if path.is_symlink() and not follow:
             raise OSError(error.errno, "is a link, which is never followed", str(path)) from None
         raise
-    with open(opened, "rb") as file:  # noqa: PTH123
+    try:
         info = os.fstat(opened)
         if follow and stat.S_ISFIFO(info.st_mode) and str(path).startswith(_DESCRIPTORS):
             os.set_blocking(opened, True)
+        elif stat.S_ISDIR(info.st_mode):  # of which `open` raises an error without its path, and leaves it open
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         elif not stat.S_ISREG(info.st_mode):
             raise OSError(None, "is no regular file", str(path))
         if most is not None and info.st_size > most:
             raise OSError(None, f"has {info.st_size:,} bytes, and {most:,} is the limit", str(path))
+        file = open(opened, "rb")  # noqa: PTH123, SIM115
+    except BaseException:
+        os.close(opened)
+        raise
+    with file:
         yield file
 
 

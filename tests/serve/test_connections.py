@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -22,11 +23,11 @@ async def answer(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-def talk(script):
-    """Run a script with the address of a server, which counts its connections in the state that is passed too."""
+def talk(script, app=answer):
+    """Run a script with the address of a server."""
 
     async def run():
-        config, state = uvicorn.Config(answer, http=BoundedConnection, log_config=None), ServerState()
+        config, state = uvicorn.Config(app, http=BoundedConnection, log_config=None), ServerState()
         config.load()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: BoundedConnection(config, state, {}), "127.0.0.1", 0)
@@ -68,6 +69,66 @@ def test_a_second_request_may_come_late_but_not_in_halves(monkeypatch):
     assert first.startswith(b"HTTP/1.1 204")
     assert second.startswith(b"HTTP/1.1 204")
     assert rest == b""
+
+
+def test_a_body_that_never_ends_ends_the_connection_that_has_answered(monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+
+    async def script(host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        first = await reader.readuntil(b"\r\n\r\n")
+        rest = asyncio.ensure_future(reader.read())
+        while not rest.done():
+            writer.write(b"1\r\nx\r\n")
+            await asyncio.wait({rest}, timeout=0.02)
+        return first, await asyncio.gather(rest, return_exceptions=True)
+
+    first, (rest,) = talk(script)
+    assert first.startswith(b"HTTP/1.1 204")
+    assert isinstance(rest, ConnectionError) or rest == b""
+
+
+def test_a_body_that_ends_late_keeps_its_connection(monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
+
+    async def script(host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(HEAD + b"Content-Length: 2\r\n\r\na")
+        first = await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.3)
+        writer.write(b"b")
+        await asyncio.sleep(0.3)
+        writer.write(HEAD + b"\r\n")
+        return first, await reader.readuntil(b"\r\n\r\n")
+
+    assert all(said.startswith(b"HTTP/1.1 204") for said in talk(script))
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["nothing", "slowly"])
+def test_a_client_that_does_not_read_ends_the_connection(monkeypatch, reads):
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "UNREAD_BYTES", 1 << 12)
+    size = 1 << 24
+
+    async def write(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    async def script(host, port):
+        reader, writer = await asyncio.open_connection(host, port, limit=1 << 12)
+        writer.write(HEAD + b"\r\n")
+        found = len(await reader.readuntil(b"\r\n\r\n")) * 0
+        while reads and found < size:
+            found += len(await reader.read(1 << 19))
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0 if reads else 1)
+        with contextlib.suppress(ConnectionError):
+            while not reads and (part := await reader.read(1 << 20)):
+                found += len(part)
+        return found
+
+    assert (talk(script, write) == size) is reads
 
 
 def test_connections_beyond_the_descriptors_are_closed_at_once(monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient, httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
-from weft.serve import engine
+from weft.serve import engine, models
 from weft.serve.groups import SearchGroup
 from weft.serve.server import create_server
 from weft.serve.settings import RequestLimits
@@ -241,6 +241,25 @@ def test_a_reload_names_what_cannot_be_loaded(runs, tmp_path, changed):
         shutil.rmtree(copies["kinds"])
         shutil.copytree(runs["kinds"], copies["kinds"])
         assert client.post("/v1/reload", json={}).json() == {"reloaded": []}, "the folder is as it was"
+
+
+@pytest.mark.parametrize("kind", [KeyError, TypeError, AssertionError])
+def test_a_run_that_fails_in_any_way_keeps_the_old_model_and_the_others(runs, tmp_path, monkeypatch, kind):
+    copies = {name: shutil.copytree(runs[name], tmp_path / name) for name in ("kinds", "words")}
+    load = models.load
+
+    def fails(folder, **settings):
+        if folder == copies["kinds"]:
+            raise kind("a class of the user")
+        return load(folder, **settings)
+
+    with TestClient(create_server(settings_of(copies)), base_url=ADDRESS) as client:
+        monkeypatch.setattr(models, "load", fails)
+        for folder in copies.values():
+            (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " ")
+        found = client.post("/v1/reload", json={}).json()
+        assert (found["reloaded"], found["failed"]) == (["words"], {"kinds": kind.__name__})
+        assert client.post("/v1/predict", json={"model": "kinds", "inputs": ["the red here"]}).status_code == 200
 
 
 def test_logs_have_no_texts_unless_asked(runs, capfd):

@@ -37,6 +37,7 @@ def serve(
     max_characters: Annotated[int, typer.Option(help="Characters of an input.", min=1, max=1 << 24)] = 20_000,
     max_beam: Annotated[int, typer.Option(help="The largest beam, n_best and n.", min=1, max=1024)] = 16,
     max_length: Annotated[int, typer.Option(help="The most tokens to write.", min=1, max=1 << 16)] = 1024,
+    max_values: Annotated[int, typer.Option(help="Numbers and texts of an answer.", min=1, max=1 << 30)] = 2_000_000,
     log_text: Annotated[bool, typer.Option("--log-text", help="Write the texts of requests into the log.")] = False,
     reload_seconds: Annotated[
         float, typer.Option(help="Seconds between looks for a run that was written anew; 0 never looks.", min=0)
@@ -83,7 +84,7 @@ def serve(
         threads=threads or max(1, cores() // workers),
         device=device,
         reload_seconds=reload_seconds,
-        limits=RequestLimits(max_body, max_inputs, max_characters, max_beam, max_length, deadline),
+        limits=RequestLimits(max_body, max_inputs, max_characters, max_beam, max_length, deadline, max_values),
     )
     settings.check()
     listener = listen(host, port, anywhere=True, backlog=1024)

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from weft.documents import to_json
 from weft.errors import WeftError
+from weft.serve.answers import answer_json
 from weft.serve.api_errors import RequestError, describe
 from weft.serve.bodies import Completion, read_body
-from weft.serve.errors import json_response
 from weft.serve.events import Line, event_stream
 from weft.serve.inputs import check_size
 from weft.serve.logprobs import TextScores, TokenTexts, show_logprobs, tokens_of_text
@@ -96,7 +96,7 @@ def completion_routes(service: Service) -> APIRouter:
             found: list[Generation] = await service.compute(request, settings, jobs)
             candidates = [one.candidates[0] if one.candidates else None for one in found]
         whole = await answer(service, request, choices, candidates)
-        return event_stream(whole_lines(choices, whole), most_open=None) if body.stream else json_response(whole)
+        return event_stream(whole_lines(choices, whole), most_open=None) if body.stream else await answer_json(whole)
 
     return router
 

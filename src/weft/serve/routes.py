@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from weft.errors import WeftError
+from weft.serve.answers import answer_json
 from weft.serve.api_errors import RequestError, describe
 from weft.serve.bodies import Embed, Predict, Reload, Score, Stream, read_body
 from weft.serve.errors import json_response
@@ -33,7 +34,7 @@ def api_routes(service: Service) -> APIRouter:
         note(request, served, len(body.inputs), body.inputs)
         settings, jobs = service.to_predict(served, body.inputs, body.options())
         answers: list[Prediction] = await service.compute(request, settings, jobs)
-        return json_response({"predictions": [answer.record() for answer in answers]})
+        return await answer_json({"predictions": [answer.record() for answer in answers]})
 
     @router.post("/stream")
     async def stream(request: Request) -> Response:
@@ -57,7 +58,7 @@ def api_routes(service: Service) -> APIRouter:
         served.score([])  # raises for a model that gives no probability to texts
         jobs = [_scored(service, served, value, number) for number, value in enumerate(_few(service, body.inputs))]
         found = await service.compute(request, Settings(served, "score", body.candidates, body.candidates), jobs)
-        return json_response({"scores": [one.record() for one in found]})
+        return await answer_json({"scores": [one.record() for one in found]})
 
     @router.post("/embed")
     async def embed(request: Request) -> Response:
@@ -67,7 +68,7 @@ def api_routes(service: Service) -> APIRouter:
         records = read_records(served.run, body.inputs, service.limits)
         jobs = [Job(LATER, number, record, place=f"inputs[{number}]") for number, record in enumerate(records)]
         found = await service.compute(request, Settings(served, "embed", body.level, body.level), jobs)
-        return json_response({"embeddings": [_vectors(one) for one in found]})
+        return await answer_json({"embeddings": [_vectors(one) for one in found]})
 
     @router.get("/models")
     async def models() -> Response:

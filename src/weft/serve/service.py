@@ -137,7 +137,7 @@ class Service:
 
     def begin(self, settings: Settings, jobs: Sequence[Job], *, streams: bool = False) -> Ticket:
         """Queue the jobs of a request."""
-        ticket = Ticket(len(jobs), self.engine.outbox, seconds=self.limits.seconds, streams=streams)
+        ticket = Ticket(len(jobs), self.engine.outbox, limits=self.limits, streams=streams)
         for job in jobs:
             job.ticket = ticket
         for job in jobs:

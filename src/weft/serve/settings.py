@@ -34,6 +34,8 @@ class RequestLimits:
     tokens: int = 1024
     """`max_length`, and `max_tokens` of a completion."""
     seconds: float = 30.0
+    values: int = 2_000_000
+    """Numbers and texts of an answer."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.serve.answers import count_values
 from weft.serve.api_errors import Busy, RequestError
 from weft.serve.errors import HTTPError
+from weft.serve.settings import RequestLimits
 
 Piece = tuple[int, str]
 """The number of an input, and more of its text."""
@@ -43,10 +45,11 @@ class Outbox:
 class Ticket:
     """The results of a request's inputs, as the engine's thread computes them."""
 
-    def __init__(self, count: int, outbox: Outbox, *, seconds: float, streams: bool = False) -> None:
+    def __init__(self, count: int, outbox: Outbox, *, limits: RequestLimits, streams: bool = False) -> None:
         self.results: list[Any] = [None] * count
         self.left, self.started, self.over = count, False, False
-        self.deadline, self.seconds = time.monotonic() + seconds, seconds
+        self.deadline, self.seconds = time.monotonic() + limits.seconds, limits.seconds
+        self.values, self.most_values = 0, limits.values
         self.outbox = outbox
         self.done: asyncio.Future[list[Any]] = outbox.loop.create_future()
         self.pieces: asyncio.Queue[Piece | None] | None = asyncio.Queue() if streams else None
@@ -58,7 +61,14 @@ class Ticket:
         return not self.over and time.monotonic() < self.deadline
 
     def resolve(self, number: int, result: Any) -> None:
-        """Store the result of an input, from any thread."""
+        """Store the result of an input, from any thread; the request fails where its answer becomes too large."""
+        size = count_values(result)
+        with self._lock:
+            self.values += size
+        if self.values > self.most_values:
+            what = f"the answer has more than {self.most_values:,} numbers and texts"
+            self.fail(RequestError(what, cure="send fewer or shorter inputs, or ask for less of each"))
+            return
         with self._lock:
             self.results[number] = result
             self.left -= 1

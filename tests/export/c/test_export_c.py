@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from weft.export import export_html, export_run
 from weft.export.c import compare
 from weft.export.c import export as c_export
 from weft.export.c.compare import answers_of, compile_folder
+from weft.export.c.export import sources_of, write_files
 from weft.nn.native.compiler import NoCompiler, find_compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -146,6 +148,36 @@ def test_tables_that_lie_behind_a_right_checksum_read_nothing_outside(attacked, 
         done = _run(attacked, path, "the cat\nzürich don't\n".encode())
         assert done.returncode in (0, 2), done.stderr
         _check_quiet(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        ("mask", RNN_ | {"cell": "gru"}),
+        ("embed", {"kind": "skipgram", "embedding": 8}),
+        ("forecast", RNN_ | {"cell": "gru"}),
+        ("lm", {"kind": "ngram", "order": 3}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whole_numbers_that_lie_behind_a_right_checksum_are_refused(task, model, tmp_path):
+    write_files(sources_of(trained(task, tmp_path, model)), tmp_path)
+    program, text = compile_folder(tmp_path, options=("-std=c99", "-O0")), (tmp_path / "model.c").read_text()
+    weights = (tmp_path / "weights.bin").read_bytes()
+    arrays = dict(re.findall(r"#define (W\d+)\(m\) \(\(const int32_t \*\)\(\(m\)->weights \+ (\d+)\)", text))
+    starts = re.findall(r"#define \w+_AT\(m\) (W\d+)\(m\)", text)
+    assert set(starts) <= set(arrays) != set()
+    changes = [(arrays[name], (value,)) for name in arrays for value in (-(2**31), 2**31 - 1)]
+    changes += [(arrays[name], (1, 0)) for name in starts]  # the first text ends before it begins
+    assert _run(program, tmp_path / "weights.bin", b"the <mask> cat\n").returncode in (0, 2)
+    for offset, numbers in changes:
+        wrong = bytearray(weights)
+        struct.pack_into(f"<{len(numbers)}i", wrong, 128 + int(offset), *numbers)
+        wrong[32:40] = struct.pack("<Q", zlib.crc32(bytes(wrong[64:])))
+        (tmp_path / "wrong.bin").write_bytes(wrong)
+        done = _run(program, tmp_path / "wrong.bin", b"the <mask> cat\n")
+        assert done.returncode == 2, (offset, numbers)
+        assert b"the weights are damaged" in done.stderr
 
 
 def test_lines_of_any_bytes_are_answered_or_refused(attacked):

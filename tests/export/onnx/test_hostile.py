@@ -159,6 +159,14 @@ def test_weights_outside_their_file(folder: Path, key: str, value: str) -> None:
     assert "weights.bin" in refused(folder)
 
 
+def test_two_weights_of_one_name(folder: Path) -> None:
+    def edit(model: Any) -> None:
+        model.graph.initializer.append(next(one for one in model.graph.initializer if one.external_data))
+
+    change_model(folder, edit)
+    assert "forward.onnx" in refused(folder)
+
+
 def test_weights_in_other_files_of_constants_and_bodies(folder: Path) -> None:
     import onnx
 
@@ -241,3 +249,20 @@ def test_onnxruntime_prints_nothing_of_a_folder(folder: Path, capfd: pytest.Capt
     change_model(folder, lambda model: setattr(model.graph.node[0], "op_type", "\x1b[31mEvil"))
     assert "forward.onnx" in refused(folder)
     assert capfd.readouterr() == ("", "")
+
+
+def test_onnxruntime_prints_nothing_of_a_name_that_is_no_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    content = (folder / "forward.onnx").read_bytes()
+    (folder / "forward.onnx").write_bytes(content.replace(b"weight_", b"weight\x80", 1))
+    write_manifest(folder)
+    assert "forward.onnx" in refused(folder)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["history", "horizon"])
+@pytest.mark.parametrize("value", [0, 10**9, True, 2.5])
+def test_lengths_that_no_run_can_have(tmp_path: Path, name: str, value: Any) -> None:
+    exported(build_run("forecast", tmp_path, model={"kind": "linear"}), tmp_path / "out")
+    change(tmp_path / "out", "model.json", lambda tree: tree.update({name: value}))
+    with pytest.raises(WeftError, match=f"{name} is no number of steps"):
+        Runner(tmp_path / "out", threads=1)

@@ -21,6 +21,8 @@ class Place(NamedTuple):
     offset: int
     kind: str
     note: str
+    bounds: tuple[int, int, int] | None = None
+    """Of whole numbers, how many they are, the least and the largest."""
 
 
 class Constants:
@@ -63,6 +65,15 @@ class Constants:
             for number, place in enumerate(self.places)
         ]
 
+    def checks(self) -> list[str]:
+        """Conditions of C that are false where a whole number is none that weft wrote. They number rows and places, so
+        a damaged one behind a right checksum would read outside of an array."""
+        return [
+            f"weft_are_within(W{number}(m), {', '.join(map(str, place.bounds))})"
+            for number, place in enumerate(self.places)
+            if place.bounds is not None
+        ]
+
     def _add(self, array: NDArray[Any], form: str, note: str, make: Any) -> str:
         key = (id(array), form)
         if key not in self._found:
@@ -70,10 +81,17 @@ class Constants:
             made = np.ascontiguousarray(make())
             data = made.tobytes() + bytes(-made.nbytes % ALIGNMENT)
             self._found[key] = len(self.places)
-            self.places.append(Place(self.size, _letter(made), note or f"{form} {tuple(array.shape)}"))
+            self.places.append(Place(self.size, _letter(made), note or f"{form} {tuple(array.shape)}", _bounds(made)))
             self._parts.append(data)
             self.size += len(data)
         return f"W{self._found[key]}(m)"
+
+
+def _bounds(array: NDArray[Any]) -> tuple[int, int, int] | None:
+    """The number of whole numbers, the least and the largest of them."""
+    if _letter(array) != "i" or not array.size:
+        return None
+    return array.size, int(array.min()), int(array.max())
 
 
 def _rounded(array: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

@@ -25,6 +25,21 @@ static void *weft_take(weft_model *m, uint64_t bytes)
     return here;
 }
 
+/* Whether so many numbers are within bounds. */
+static int weft_are_within(const int32_t *numbers, long count, long least, long most)
+{
+    for (long n = 0; n < count; n++)
+        if (numbers[n] < least || numbers[n] > most) return 0;
+    return 1;
+}
+
+static int weft_are_ascending(const int32_t *numbers, long count)
+{
+    for (long n = 1; n < count; n++)
+        if (numbers[n] < numbers[n - 1]) return 0;
+    return 1;
+}
+
 static int weft_limits_fit(const weft_limits *limits)
 {
     return limits->line_bytes > 0 && limits->line_bytes <= (size_t)1 << 24 && limits->tokens > 0 &&

@@ -100,7 +100,7 @@ def write_sources(plan: Plan, program: Program | None, constants: Constants) -> 
         chosen(kernels),
         *functions,
         *plan.before,
-        *_arrange(plan, scratch),
+        *_arrange(plan, scratch, constants),
         *(resolve(one, defines) for one in plan.sources),
         resolve(read("model_close.c"), defines),
     ]
@@ -144,14 +144,15 @@ def _structure(plan: Plan) -> str:
     return "\n".join([*plan.types, *lines, ""])
 
 
-def _arrange(plan: Plan, scratch: Sequence[str]) -> list[str]:
-    """The function that places everything in memory."""
+def _arrange(plan: Plan, scratch: Sequence[str], constants: Constants) -> list[str]:
+    """The function that checks the numbers of the weights and places everything in memory."""
     lines = [
         "/* Place everything in memory: what is needed from call to call, and one scratch memory for all graphs. */",
         "static int weft_arrange(weft_model *m)",
         "{",
         "    const uint64_t tokens = (uint64_t)m->limits.tokens;",
         "    (void)tokens;",
+        *(f"    if (!{one}) return WEFT_DAMAGED;" for one in constants.checks()),
     ]
     if plan.texts:
         lines += [

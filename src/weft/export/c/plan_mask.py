@@ -43,13 +43,14 @@ def plan_mask(run: Run, program: Program, constants: Constants) -> Plan:
 
 
 def add_strings(plan: Plan, constants: Constants, name: str, texts: Sequence[str]) -> None:
-    """Texts by their numbers: NAME_AT has where each begins, and where the last ends, in NAME_TEXT."""
+    """Texts by their numbers: NAME_AT has where each begins, and where the last ends, in NAME_TEXT. That each ends
+    behind its beginning is checked when the model is opened."""
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
     starts = np.cumsum([0, *map(len, parts)]).astype(np.int32)
-    content = b"".join(parts)
-    content += bytes(-len(content) % 4 or 4)
-    text = constants.plain(np.frombuffer(content, "<i4"), f"the texts of {name.lower()}")
+    content = b"".join(parts) or bytes(1)
+    text = constants.plain(np.frombuffer(content, np.int8), f"the texts of {name.lower()}")
     plan.defines |= {
         f"{name}_AT(m)": constants.plain(starts, f"where the texts of {name.lower()} begin"),
         f"{name}_TEXT(m)": f"((const char *){text})",
     }
+    plan.arrange.append(f"if (!weft_are_ascending({name}_AT(m), {len(starts)})) return WEFT_DAMAGED;")

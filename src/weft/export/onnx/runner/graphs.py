@@ -87,11 +87,15 @@ class Graphs:
             options = self.runtime.SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
             options.log_severity_level = QUIET
-            if external:
-                values = [self._value(weight) for weight in external]
-                options.add_external_initializers([weight.name for weight in external], values)
+            values = [self._value(weight) for weight in external]
             try:
-                self._sessions[name] = self.runtime.InferenceSession(content, options, providers=self.providers)
+                if external:  # of which none may have the name of another
+                    options.add_external_initializers([weight.name for weight in external], values)
+                # A second attempt with the CPU alone would print the error, which quotes bytes of the file.
+                again = {"enable_fallback": self.providers != ["CPUExecutionProvider"]}
+                self._sessions[name] = self.runtime.InferenceSession(
+                    content, options, providers=self.providers, **again
+                )
             except Exception as error:  # the library raises nothing more specific
                 raise self._wrong(name, str(error)) from None
         return self._sessions[name]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft import limits
 from weft.data import BadLines, Objects, find_objects
 from weft.data.series import Series
 from weft.data.series_columns import SeriesColumns
@@ -35,7 +36,7 @@ class Forecasts(Answering):
             name: tuple(value) if isinstance(value, list) else value for name, value in facts["columns"].items()
         }
         self.layout = SeriesColumns(**layout)
-        self.history, self.horizon = facts["history"], facts["horizon"]
+        self.history, self.horizon = (_length(name, facts[name]) for name in ("history", "horizon"))
         self.calendar, self.categories = facts["calendar"], facts["categories"]
         self.levels: list[float] = facts["levels"]
         self.names = [one["name"] for one in facts["series"]]
@@ -157,3 +158,10 @@ class Forecasts(Answering):
             "forecast": point.tolist(),
             "quantiles": {f"{level:g}": quantiles[:, place].tolist() for place, level in enumerate(self.levels)},
         }
+
+
+def _length(name: str, value: Any) -> int:
+    """A number of steps; one that no run can have would fill the memory with a window of that length."""
+    if type(value) is not int or not 1 <= value <= limits.LENGTH_TOKENS:
+        raise ValueError(f"{name} is no number of steps")
+    return value
