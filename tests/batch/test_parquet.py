@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,12 @@ def test_a_damaged_file_is_one_error(classifier, tmp_path, monkeypatch):
     Path("in.parquet").write_bytes(b"PAR1" + b"\0" * 40 + b"PAR1")
     with pytest.raises(DataError, match=r"in\.parquet: no Parquet file, or damaged"):
         predict_files(classifier, "in.parquet", "out.jsonl")
+
+
+def test_the_package_that_is_missing_is_named(weft, classifier, texts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    for files in (["in.jsonl", "--out", "out.parquet"], ["in.parquet"]):
+        outcome = weft("predict", str(classifier), *files)
+        assert outcome.code != 0
+        assert "Parquet files need pyarrow (pip install pyarrow)" in outcome.err

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_every_command_explains_itself_with_an_example(weft, command):
     assert outcome.code == 0
     assert "Example" in outcome.out
     assert f"weft {command}" in outcome.out
+
+
+@pytest.mark.parametrize("command", ["serve", "export", "push", "pull", "score"])
+def test_paragraphs_of_help_fit_the_terminal(weft, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = [line.strip() for line in weft(command, "--help").out.splitlines()]
+    before = lines[: next(number for number, line in enumerate(lines) if line.startswith("Example"))]
+    text = before[next(number for number, line in enumerate(before) if line.startswith("Usage")) + 1 :]
+    for line, after in pairwise(text):
+        word = after.partition(" ")[0]
+        assert not line or not after or len(line) + 1 + len(word) > 97, "a line ends where no other word fits"
 
 
 def test_usage_errors_have_exit_code_2(weft):

@@ -39,6 +39,37 @@ def test_a_table_of_texts(weft, classifier):
     assert [json.loads(line)["text"] for line in asked] == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize("json_lines", [False, True])
+def test_a_plain_line_that_is_not_utf_8_can_be_skipped(weft, classifier, json_lines):
+    Path("lines.txt").write_bytes(b"the red\nthe \xff cow\nthe cow\n")
+    options = ["--json"] * json_lines
+    whole = weft("predict", classifier, "lines.txt", *options)
+    assert (whole.code, whole.out) == (2, "")
+    outcome = weft("predict", classifier, "lines.txt", "--skip-bad-lines", *options)
+    assert outcome.code == 2
+    assert "error lines.txt:2: not UTF-8: byte 0xff" in outcome.err
+    lines = outcome.out.split("\n")
+    assert len(lines) == 4
+    assert lines[1] == ("null" if json_lines else "")
+    assert lines[0]
+    assert lines[2]
+
+
+def test_skipping_lines_of_a_table_is_refused(weft, classifier):
+    Path("new.csv").write_text("text\nthe red\n", encoding="utf-8")
+    outcome = weft("predict", classifier, "new.csv", "--skip-bad-lines")
+    assert outcome.code == 2
+    assert outcome.err.startswith("error --skip-bad-lines: is for plain lines (leave it out, or add --out")
+
+
+def test_very_long_lines_are_named_before_they_are_answered(weft, classifier):
+    Path("lines.txt").write_text("the red\n" + "the cow " * 2501 + "\n", encoding="utf-8")
+    outcome = weft("predict", classifier, "lines.txt")
+    assert outcome.code == 0
+    assert "note lines.txt:2: 20,008 characters take long" in outcome.err
+    assert "lines.txt:1" not in outcome.err
+
+
 def test_probabilities_of_plain_lines(weft, classifier, monkeypatch):
     given = io.TextIOWrapper(io.BytesIO(b"the red\n\n"), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", given)

@@ -99,6 +99,33 @@ def test_the_command_of_the_card_repeats_the_run(trained: Any, weft: Any, labell
     assert again["data"] == run.report["data"]
 
 
+def test_a_card_says_that_time_ended_the_training(trained: Any) -> None:
+    run = trained("classify", train={"seconds": 0.01, "epochs": 1000})
+    assert "`train.seconds = 0.01`" in card_of(run)
+    assert f"`train.steps={run.report['steps']}` gives it as many updates" in card_of(run)
+    ended = run.report | {"ended": "all updates done"}
+    assert "Time (" not in model_card(run.config, ended)
+
+
+def test_examples_that_parts_share_are_named_in_report_and_card(trained: Any, labelled: str) -> None:
+    run = trained("classify", data={"train": labelled, "valid": labelled})
+    (note,) = run.report["overlaps"]
+    assert "valid examples are also in the training data: the valid scores flatter the model" in note
+    assert f"- {note}\n" in card_of(run)
+
+
+def test_the_card_of_a_model_that_counts_has_only_what_applies(tmp_path: Path) -> None:
+    lines = [f"one two {number}" for number in range(30)]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = {"task": "lm", "data": {"train": str(tmp_path / "texts.txt")}, "model": {"kind": "ngram"}}
+    run = weft.train(config, out=tmp_path / "run", quiet=True)
+    card = card_of(run)
+    assert f"{run.report['parameters']:,} parameters, seed 0." in card
+    for word in ("update", "optimizer", "schedule", "batch_tokens", "texts of up to"):
+        assert word not in card
+    assert "order = " in card
+
+
 def test_a_card_without_scores_that_are_finite(trained: Any) -> None:
     run = trained("classify")
     report = run.report | {"valid": {"loss": float("inf")}, "test": {"loss": float("nan")}}

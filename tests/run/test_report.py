@@ -79,8 +79,18 @@ def test_the_temperature_becomes_part_of_the_model(tmp_path: Path) -> None:
     ("ours", "bag", "count", "said"),
     [
         (0.81, 0.853, 5000, "A bag of n-grams is better here: accuracy 85.3% against 81.0% on valid"),
-        (0.80, 0.85, 20, "is better here: accuracy 85.0% against 80.0% on valid (within the noise of 20 examples)"),
-        (0.85, 0.80, 20, "does as well here: accuracy 80.0% against 85.0% on valid (within the noise of 20 examples)"),
+        (
+            0.80,
+            0.85,
+            20,
+            "does as well here: accuracy 85.0% against 80.0% on valid (within the noise of 20 examples)",
+        ),
+        (
+            0.85,
+            0.80,
+            20,
+            "does as well here: accuracy 80.0% against 85.0% on valid (within the noise of 20 examples)",
+        ),
         (0.95, 0.80, 5000, None),
     ],
 )

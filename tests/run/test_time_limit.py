@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weft
-from weft.run.train import TIME_IS_OVER
+from weft.training.events import TIME_IS_OVER
 
 SMALL = {"embedding": 8, "hidden": 8}
 

@@ -63,6 +63,35 @@ def test_probabilities_of_tokens_and_the_likeliest_at_their_places(client, runs)
         assert max(others.values()) == pytest.approx(log, abs=1e-4), "greedy takes the likeliest"
 
 
+@pytest.mark.parametrize("echo", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_probabilities_end_where_a_stop_string_ends_the_text(client, echo, stream):
+    options = {"max_tokens": 30, "logprobs": 2, "echo": echo}
+    whole = ask(client, **options)["choices"][0]
+    before = len(BODY["prompt"]) if echo else 0
+    stop = whole["text"][before:].split()[2]
+    response = client.post("/v1/completions", json=BODY | options | {"stop": [stop], "stream": stream})
+    text = response.text.removeprefix("data: ").partition("\n")[0] if stream else response.text
+    (choice,) = json.loads(text)["choices"]
+    assert choice["text"] == whole["text"][:before] + whole["text"][before:].partition(stop)[0]
+    found, every = choice["logprobs"], whole["logprobs"]
+    count = len(found["tokens"])
+    assert 0 < count < len(every["tokens"])
+    assert all(at < len(choice["text"]) for at in found["text_offset"])
+    assert sum(at < len(choice["text"]) for at in every["text_offset"]) == count, "all tokens of the text are there"
+    assert found["text_offset"] == every["text_offset"][:count]
+    assert found["tokens"] == every["tokens"][:count]
+    assert len(found["top_logprobs"]) == count
+    assert found["token_logprobs"] == pytest.approx(every["token_logprobs"][:count], abs=1e-4)
+
+
+def test_a_text_that_stops_at_once_has_no_probabilities(client):
+    first = ask(client, max_tokens=30)["choices"][0]["text"].strip()[:2]
+    choice = ask(client, max_tokens=30, stop=[first], logprobs=1)["choices"][0]
+    assert choice["text"].strip() == ""
+    assert len(choice["logprobs"]["tokens"]) == len(choice["logprobs"]["text_offset"]) <= 1
+
+
 def test_the_prompt_alone_is_scored(client, runs):
     choice = ask(client, prompt="one two three", max_tokens=0, echo=True, logprobs=1)["choices"][0]
     assert choice["text"] == "one two three"

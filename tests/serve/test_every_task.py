@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 
 import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import ADDRESS, settings_of
 
 import weft
+from weft.serve.inputs import input_kind
 from weft.serve.server import create_server
 
 
@@ -36,6 +38,36 @@ def test_a_request_without_inputs_is_answered_by_nothing(client_of_all, all_runs
             response = client_of_all.post("/v1/predict", json={"model": name, "inputs": [], **options})
             assert response.status_code == 200 or options, response.text
             assert response.status_code < 500, (name, options)
+
+
+BLANK = {"pairs": [["a cat", " "], ["", "a cat"], ["\t", "\n"]], "tag": ["", "  ", []], "default": ["", " ", "\t"]}
+
+
+@pytest.mark.parametrize("options", [{}, {"forbid": ["one"]}], ids=["plain", "forbid"])
+def test_an_input_without_a_text_has_no_answer(client_of_all, all_runs, options):
+    for name in [name for name in all_runs if input_kind(weft.load(all_runs[name])) not in ("table", "picture")]:
+        writes = weft.load(all_runs[name]).task.writes
+        full, blank = ["a cat", "a dog"] if name == "pairs" else "a cat", BLANK.get(name, BLANK["default"])
+        full = "a [MASK] cat" if name == "mask" else full
+        for inputs in (blank, [full, *blank, full]):
+            body = {"model": name, "inputs": inputs} | (options if writes else {})
+            response = client_of_all.post("/v1/predict", json=body)
+            assert response.status_code == 200, (name, response.text)
+            found = response.json()["predictions"]
+            assert [one is None for one in found] == [one in blank for one in inputs], name
+
+
+def test_a_stream_of_an_input_without_a_text_ends_at_once(client_of_all):
+    response = client_of_all.post("/v1/stream", json={"model": "numbers", "input": " "})
+    assert response.text.split() == ["event:", "done", "data:", '{"prediction":', "null}"]
+
+
+def test_blank_inputs_are_answered_as_in_files(client_of_all, all_runs, weft, tmp_path):
+    lines = ["the red here", "", " ", "the cow here"]
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    printed = weft("predict", str(all_runs["kinds"]), str(tmp_path / "lines.txt"), "--json").out.splitlines()
+    found = client_of_all.post("/v1/predict", json={"model": "kinds", "inputs": lines}).json()["predictions"]
+    assert [json.loads(line) is None for line in printed] == [one is None for one in found]
 
 
 def test_tagged_sentences_of_any_length_are_scored(client_of_all, all_runs):

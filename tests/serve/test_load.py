@@ -6,13 +6,14 @@ import asyncio
 import json
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient, httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
-from weft.serve import models
+from weft.serve import engine, models
 from weft.serve.groups import SearchGroup
 from weft.serve.server import create_server
 from weft.serve.settings import RequestLimits
@@ -217,6 +218,31 @@ def test_a_reload_can_be_asked_for(runs):
         assert client.post("/v1/reload", json={"model": "no"}).status_code == 404
 
 
+@pytest.mark.parametrize("changed", [True, False], ids=["its manifest is another", "its manifest is the same"])
+def test_a_reload_names_what_cannot_be_loaded(runs, tmp_path, changed):
+    copies = {name: shutil.copytree(runs[name], tmp_path / name) for name in ("kinds", "words")}
+    with TestClient(create_server(settings_of(copies)), base_url=ADDRESS) as client:
+        if changed:
+            manifest = copies["kinds"] / "manifest.json"
+            manifest.write_text(manifest.read_text() + " ")
+        (copies["kinds"] / "model.safetensors").write_bytes(b"")
+        (copies["words"] / "manifest.json").write_text((copies["words"] / "manifest.json").read_text() + " ")
+        assert client.post("/v1/reload", json={"model": "words"}).json() == {"reloaded": ["words"]}
+        for _ in range(2):
+            response = client.post("/v1/reload", json={})
+            assert response.status_code == 500
+            found = response.json()
+            assert found["reloaded"] == []
+            assert list(found["failed"]) == ["kinds"]
+            assert found["error"]["message"].startswith('"kinds" cannot be loaded')
+            assert found["failed"]["kinds"] in found["error"]["message"]
+            assert str(tmp_path) not in response.text
+        assert client.post("/v1/predict", json={"model": "kinds", "inputs": ["the red"]}).status_code == 200
+        shutil.rmtree(copies["kinds"])
+        shutil.copytree(runs["kinds"], copies["kinds"])
+        assert client.post("/v1/reload", json={}).json() == {"reloaded": []}, "the folder is as it was"
+
+
 @pytest.mark.parametrize("kind", [KeyError, TypeError, AssertionError])
 def test_a_run_that_fails_in_any_way_keeps_the_old_model_and_the_others(runs, tmp_path, monkeypatch, kind):
     copies = {name: shutil.copytree(runs[name], tmp_path / name) for name in ("kinds", "words")}
@@ -231,7 +257,8 @@ def test_a_run_that_fails_in_any_way_keeps_the_old_model_and_the_others(runs, tm
         monkeypatch.setattr(models, "load", fails)
         for folder in copies.values():
             (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " ")
-        assert client.post("/v1/reload", json={}).json() == {"reloaded": ["words"]}
+        found = client.post("/v1/reload", json={}).json()
+        assert (found["reloaded"], found["failed"]) == (["words"], {"kinds": kind.__name__})
         assert client.post("/v1/predict", json={"model": "kinds", "inputs": ["the red here"]}).status_code == 200
 
 
@@ -257,3 +284,41 @@ def test_open_requests_are_bounded(runs, monkeypatch):
         assert response.status_code == 503
         assert response.json()["error"]["type"] == "overloaded_error"
         assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 3}], ids=["greedy", "beam"])
+def test_a_long_input_of_one_model_holds_no_other(runs, monkeypatch, options):
+    monkeypatch.setattr(engine, "MAX_SHORT_SIZE", 100)
+    read, began, ends = SearchGroup._read, threading.Event(), threading.Event()
+
+    def slowly(group, jobs, examples):
+        if any(job.record.size > 100 for job in jobs):
+            began.set()
+            assert ends.wait(30)
+        read(group, jobs, examples)
+
+    monkeypatch.setattr(SearchGroup, "_read", slowly)
+    long, short = "one two three " * 20, "one two"
+    with TestClient(create_server(settings_of(runs)), base_url=ADDRESS) as client:
+
+        def ask(text):
+            found = client.post("/v1/predict", json={"model": "numbers", "inputs": [text], **options})
+            return found.json()["predictions"][0]["text"]
+
+        with ThreadPoolExecutor(3) as pool:
+            first = pool.submit(ask, long)
+            assert began.wait(30)
+            others = [pool.submit(ask, short), pool.submit(ask, long)]
+            for _ in range(3):
+                assert client.post("/v1/predict", json={"model": "kinds", "inputs": ["the red"]}).status_code == 200
+                assert client.post("/v1/completions", json={"model": "words", "prompt": "one"}).status_code == 200
+            assert not first.done()
+            assert not any(other.done() for other in others), "one thread computes for a model at a time"
+            ends.set()
+            assert first.result() == others[1].result() == ask(long)
+            assert others[0].result() == ask(short)
+
+
+def test_a_server_of_one_model_computes_in_one_thread(runs):
+    with TestClient(create_server(settings_of(runs, "numbers")), base_url=ADDRESS) as client:
+        assert client.app.state.service.engine.long_turns is None

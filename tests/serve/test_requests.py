@@ -64,6 +64,30 @@ def test_a_hostile_body_is_a_mistake_and_the_next_one_is_served(client, content,
     assert client.post("/v1/predict", json=GOOD).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("route", "body", "param", "said"),
+    [
+        ("score", {"model": "kinds", "inputs": ["a"]}, "model", 'model: "kinds" gives no probability to texts'),
+        ("stream", {"model": "kinds", "input": "a"}, "model", "(use POST /v1/predict)"),
+        ("completions", {"model": "words", "prompt": [1, 2]}, "prompt", "token ids are not accepted (send a text"),
+        ("completions", {"model": "words", "prompt": [[1, 2]]}, "prompt", "token ids are not accepted (send a text"),
+    ],
+)
+def test_what_a_model_or_a_route_cannot_do_is_named(client, route, body, param, said):
+    response = client.post(f"/v1/{route}", json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == param
+    assert said in response.json()["error"]["message"]
+
+
+def test_a_model_without_vectors_is_named(client_of_all):
+    response = client_of_all.post("/v1/embed", json={"model": "counts", "inputs": ["one two"]})
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["param"] == "model"
+    assert error["message"].startswith('model: "counts" has no states')
+
+
 def test_a_wrong_input_ends_only_its_own_request(client):
     """A word of a tokenizer's unknown, and an input that the model cannot read, beside good ones."""
     assert client.post("/v1/score", json={"model": "numbers", "inputs": [["a"]]}).status_code == 400

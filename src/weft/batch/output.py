@@ -17,7 +17,6 @@ from weft.data.jsonrows import Object, parse_objects
 from weft.disk import sync
 from weft.documents import parse_json, to_json
 from weft.errors import DataError, WeftError
-from weft.extras import EXTRAS
 from weft.run.folder.files import NO_FILE_LEFT, writing
 
 FORMATS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -34,7 +33,7 @@ def output_format(out: Path) -> str:
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError:
-            raise WeftError("Parquet files need pyarrow", where=f"--out {out}", cure=EXTRAS["data"].install) from None
+            raise WeftError("Parquet files need pyarrow", where=f"--out {out}", cure="pip install pyarrow") from None
     return found
 
 

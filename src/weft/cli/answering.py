@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from weft.tasks import Prediction
 
 PROMPT: Final = "> "
+
+LONG_CHARACTERS: Final = 20_000
+"""Texts with more are named before they are answered: a transformer needs a time that grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
             print_error(error)
             unread += 1
         records = [input_record(run, item) for item in items]
+        note_long(run, records)
         if answering.stream:
             answering.print_stream(records[0])
             continue
@@ -96,6 +100,19 @@ def answer_file(answering: Answering, inputs: InputFile) -> None:
     note_shortcomings(short)
     if unread:
         raise typer.Exit(DataError.exit_code)
+
+
+def note_long(run: Run, records: Sequence[Record | None]) -> None:
+    """Name very long texts on standard error before they are answered, which may take minutes."""
+    from weft.cli.output import note
+
+    if not run.task.reads_text:
+        return
+    most = dict(run.config.data).get("max_length")
+    for record in records:
+        if record is not None and record.size > LONG_CHARACTERS:
+            learned = f"; the model has learned from texts of up to {most:,} tokens" if most else ""
+            note("note {}: {} take long{}", record.place or "input", f"{record.size:,} characters", learned)
 
 
 def note_shortcomings(short: Counter[str]) -> None:
@@ -120,6 +137,7 @@ def answer_prompt_file(answering: Answering, path: Path, decode: DecodeConfig) -
     if not json and (answering.probabilities or decode.n_best > 1):
         raise ConfigError("prints one text as it is", where="--prompt-file", cure="add --json for several, or scores")
     record = task.record(read_whole_text(path))
+    note_long(answering.run, [record])
     if answering.stream:
         for piece in answering.run.stream(record, **answering.options):
             write(piece, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect as inspect_code
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,6 +113,27 @@ app.add_typer(bench.app, name="bench")
 app.command("serve")(serve.serve)
 app.command("studio")(studio.studio)
 app.command("doctor")(doctor.doctor)
+
+
+def reflow(text: str) -> str:
+    """Return a docstring with each paragraph on one line, so that --help fits it to the terminal; lists of examples
+    keep their lines."""
+    paragraphs = inspect_code.cleandoc(text).split("\n\n")
+    return "\n\n".join(
+        paragraph if paragraph.startswith("Example") else " ".join(paragraph.split()) for paragraph in paragraphs
+    )
+
+
+def _reflow_all(application: typer.Typer) -> None:
+    for command in application.registered_commands:
+        if command.callback is not None and command.callback.__doc__:
+            command.help = reflow(command.callback.__doc__)
+    for group in application.registered_groups:
+        if group.typer_instance is not None:
+            _reflow_all(group.typer_instance)
+
+
+_reflow_all(app)
 
 
 def _version(wanted: bool) -> None:

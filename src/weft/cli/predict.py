@@ -10,7 +10,7 @@ import typer
 
 from weft.cli import batch
 from weft.cli.imports import Imports, read_imports
-from weft.cli.options import Device, SkipBadLines
+from weft.cli.options import Device
 
 if TYPE_CHECKING:
     from weft.tasks import Prediction
@@ -108,7 +108,14 @@ def predict(
     threads: batch.Threads = None,
     address: batch.Address = None,
     part_rows: batch.PartRows = None,
-    skip_bad_lines: SkipBadLines = False,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines",
+            help="Answer a plain line that is not UTF-8 with an empty one, and name it; with --out leave out rows that "
+            "cannot be read.",
+        ),
+    ] = False,
     device: Device = "auto",
     imports: Imports = None,
 ) -> None:
@@ -157,7 +164,7 @@ def predict(
     from weft.cli.output import note
     from weft.errors import ConfigError
     from weft.run import load
-    from weft.run.inputs import open_input_file
+    from weft.run.inputs import open_input_file, skip_lines
 
     if out is not None:
         unused: dict[str, Any] = {"--json": json, "--probabilities": probabilities, "--stream": stream, "--plot": plot}
@@ -184,7 +191,7 @@ def predict(
         )
         return
     unused = {"--engine": engine, "--actors": actors, "--threads": threads, "--address": address}
-    batch.refuse_options(unused | {"--part-rows": part_rows, "--skip-bad-lines": skip_bad_lines}, out=out)
+    batch.refuse_options(unused | {"--part-rows": part_rows}, out=out)
     if len(files or ()) > 1:
         raise ConfigError("are several files", where=" ".join(files or ()), cure="add --out FILE.jsonl, or name one")
     file = files[0] if files else None
@@ -217,6 +224,8 @@ def predict(
     inputs = open_input_file(
         model, file, decode=decode, format=format, columns=column or (), probabilities=probabilities
     )
+    if skip_bad_lines:
+        inputs = skip_lines(inputs)
     if stream and not inputs.plain:
         raise ConfigError("writes plain text", where="--stream", cure="leave it out, or add --format text")
     answer_file(answering, inputs)

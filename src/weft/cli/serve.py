@@ -92,7 +92,8 @@ def serve(
 
         def ready() -> None:
             say("weft serve: [bold]{}[/]", listener.url)
-            note("Ctrl-C ends it")
+            if sys.stderr.isatty():  # else every line of standard error is a JSON object of the log
+                note("Ctrl-C ends it")
             sys.stdout.flush()
 
         if workers > 1:

@@ -21,13 +21,12 @@ from weft.data.input_file import Input, InputFile
 from weft.data.picture_inputs import PathInputs, read_input
 from weft.data.records import Tagged
 from weft.data.sentences import SentenceFile, open_sentences
-from weft.data.sources import STDIN, raw_lines, suffix
+from weft.data.sources import STDIN, decode, raw_lines, suffix, without_end
 from weft.data.step_rows import StepTable
 from weft.data.steps import pick_steps
 from weft.data.tables import Format, Layout, Row, Table, read_table
-from weft.data.texts import read_inputs
 from weft.documents import to_json
-from weft.errors import ConfigError, did_you_mean
+from weft.errors import ConfigError, DataError, did_you_mean
 
 PLAIN: Final = "text"
 """The format of one input per line."""
@@ -126,14 +125,23 @@ def replace_input(columns: Columns, column: Column | None) -> Columns:
 
 @dataclass
 class LineInputs:
-    """Plain text: one line in, one line out; a blank line stays blank."""
+    """Plain text: one line in, one line out; a blank line stays blank. With `skip_bad` so is one that is not UTF-8."""
 
     name: str
+    skip_bad: bool = False
     plain: ClassVar = True
 
     def __iter__(self) -> Iterator[Input]:
-        for number, line in enumerate(read_inputs(self.name), start=1):
-            yield Input(f"{self.name}:{number}", line if line.strip() else None, line)
+        for number, raw in raw_lines(self.name):
+            place = f"{self.name}:{number}"
+            try:
+                line = without_end(decode(raw, self.name, number))
+            except DataError as error:
+                if not self.skip_bad:
+                    raise
+                yield Input(place, None, "", error=error)
+                continue
+            yield Input(place, line if line.strip() else None, line)
 
     def begin(self) -> str:
         return ""

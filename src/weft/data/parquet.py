@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.errors import DataError, WeftError
-from weft.extras import EXTRAS
 
 BATCH_ROWS: Final = 1024
 
@@ -18,7 +17,7 @@ def read_parquet(name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise WeftError("Parquet files need pyarrow", where=name, cure=EXTRAS["data"].install) from None
+        raise WeftError("Parquet files need pyarrow", where=name, cure="pip install pyarrow") from None
     if not Path(name).is_file():
         raise DataError("no such file", where=name, cure="check the path")
     number = 0

@@ -16,10 +16,12 @@ from weft.documents import to_json
 from weft.errors import counted
 from weft.metric_text import metric_name, show_score
 from weft.metrics import describe_vocabulary, shown
+from weft.models.fitting import FittedSettings
 from weft.run.card_header import PARTS, header, pipeline, title
 from weft.run.conclusions import conclusions
 from weft.run.harmless import harmless
 from weft.run.user_classes import user_cell_names, user_parts
+from weft.training.events import TIME_IS_OVER
 
 COMPARABLE: Final = (
     "perplexities compare only between runs with the same vocabulary; bits_per_character compares between all"
@@ -38,7 +40,7 @@ def model_card(config: Config, report: Mapping[str, Any]) -> str:
         "Limits": _limits(config, report),
         "Reproduce": _reproduce(config, report),
     }
-    lines = [*header(config, report), "", f"# {title(config)}", "", _origin(report)]
+    lines = [*header(config, report), "", f"# {title(config)}", "", _origin(config, report)]
     for name, content in sections.items():
         lines += ["", f"## {name}", "", *content]
     return "\n".join([*lines, ""])
@@ -54,12 +56,22 @@ def plain_card(config: Mapping[str, Any]) -> str:
     return "\n".join([*head, "", f"# {name}", "", "A run of weft that was not measured here.", "", *use, ""])
 
 
-def _origin(report: Mapping[str, Any]) -> str:
+def _origin(config: Config, report: Mapping[str, Any]) -> str:
+    updates = f"{counted(report['steps'], 'update')}, best at {report['best_step']:,}, " * (not _counts(config))
     return (
         f"Trained by weft {report['versions']['weft']} in {report['seconds']:.0f} s: "
-        f"{counted(report['parameters'], 'parameter')}, {counted(report['steps'], 'update')}, "
-        f"best at {report['best_step']:,}, seed {report['seed']}."
+        f"{counted(report['parameters'], 'parameter')}, {updates}seed {report['seed']}."
     )
+
+
+def _unused(config: Config) -> tuple[str, ...]:
+    """The settings of `[train]` that nothing reads with this model."""
+    return config.model.unused_train if isinstance(config.model, FittedSettings) else ()
+
+
+def _counts(config: Config) -> bool:
+    """Whether the model counts, and so has no updates, and no longest text that it has learned."""
+    return "steps" in _unused(config)
 
 
 def _usage(config: Config) -> Iterator[str]:
@@ -110,6 +122,7 @@ def _scores(config: Config, report: Mapping[str, Any]) -> Iterator[str]:
     if "bits_per_character" in report.get("valid", {}):
         yield f"- {COMPARABLE}"
     yield from (f"- {line}" for line in conclusions(report))
+    yield from (f"- {line}" for line in report.get("overlaps", ()))
 
 
 def _by_language(part: str, details: Mapping[str, Any]) -> Iterator[str]:
@@ -126,7 +139,7 @@ def _limits(config: Config, report: Mapping[str, Any]) -> Iterator[str]:
     if (train := report.get("data", {}).get("train")) is not None:
         yield f"- It has learned from {counted(train['examples'], 'example')}; on other kinds of input it may be worse."
     data, longest = dict(config.data), positions(config)
-    if (most := data.get("max_length")) is not None:
+    if (most := data.get("max_length")) is not None and not _counts(config):
         what = {
             "truncate": "longer ones were cut",
             "split": "longer ones were split",
@@ -155,6 +168,15 @@ def _reproduce(config: Config, report: Mapping[str, Any]) -> Iterator[str]:
     own += "".join(" --import FILE.py:CLASS" for _ in user_parts(config))
     yield "With the data files in the current folder, and `config.json` of this one:"
     yield from ("", f"    weft train config.json --out again{own}", "")
+    if report.get("ended") == TIME_IS_OVER:
+        yield f"Time (`train.seconds = {config.train.seconds:g}`) ended this training after"
+        yield f"{counted(report['steps'], 'update')}, and it will end that of the command, after a number of updates"
+        yield "that depends on the machine: the command repeats the settings, and not the numbers."
+        yield f"`train.steps={report['steps']}` gives it as many updates; the learning rate may fall at other moments."
+        yield ""
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     yield f"Versions: {versions}. On other versions or processors the last digits may differ. The settings:"
-    yield from ("", "```toml", to_toml(harmless(config.tree()).tree).strip(), "```")
+    tree = harmless(config.tree()).tree
+    unused = _unused(config)
+    tree = {**tree, "train": {name: value for name, value in tree.get("train", {}).items() if name not in unused}}
+    yield from ("", "```toml", to_toml(tree).strip(), "```")

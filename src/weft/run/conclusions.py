@@ -74,11 +74,10 @@ def _compare_baselines(report: Mapping[str, Any], part: str) -> Iterator[str]:
         both = f"{metric_name(metric)} {100 * best:.1f}% against {100 * ours:.1f}% on {part}"
     else:
         both = f"{metric_name(metric)} {show_metric(metric, best)} against {show_metric(metric, ours)} on {part}"
-    noise = f" (within the noise of {details['count']:,} {details['count_of']})" if near else ""
-    if sign * best > sign * ours:
-        yield f"{what} is better here: {both}{noise}"
-    elif noise:
-        yield f"{what} does as well here: {both}{noise}"
+    if near:
+        yield f"{what} does as well here: {both} (within the noise of {details['count']:,} {details['count_of']})"
+    elif sign * best > sign * ours:
+        yield f"{what} is better here: {both}"
 
 
 def _near(ours: float, theirs: float, count: int) -> bool:

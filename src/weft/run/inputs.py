@@ -12,6 +12,7 @@ from weft.config import merge, read_tree
 from weft.config.tree import check_key, nest
 from weft.data import BadLines, Input, InputFile, Objects, Record, each_row, find_objects
 from weft.data.columns import Column
+from weft.data.inputs import LineInputs
 from weft.decoding import DecodeConfig
 from weft.errors import ConfigError, DataError
 from weft.settings import show
@@ -100,6 +101,14 @@ def open_input_file(
     own = run.task.columns(run.config.data)
     names = run.task.answer_columns(own.predicted, n_best=decode.n_best, probabilities=probabilities)
     return run.task.open_inputs(name, format=format, column=_read_columns(columns), names=names)
+
+
+def skip_lines(inputs: InputFile) -> InputFile:
+    """Return a file of plain lines that answers those that are not UTF-8 like empty ones."""
+    if not isinstance(inputs, LineInputs):
+        cure = "leave it out, or add --out FILE.jsonl for rows of JSON lines and Parquet"
+        raise ConfigError("is for plain lines", where="--skip-bad-lines", cure=cure)
+    return replace(inputs, skip_bad=True)
 
 
 def chunk_inputs(run: Run) -> int:

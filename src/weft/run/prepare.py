@@ -50,6 +50,8 @@ class Prepared:
     """The records of the training examples, where baselines are fitted on them."""
     start: Start | None = None
     """The weights and tokenizers that the model takes from other runs."""
+    overlaps: tuple[str, ...] = ()
+    """Notes on examples that two parts of the data share; they stand in the report too."""
 
 
 class DataReader:
@@ -264,15 +266,16 @@ def prepare(
             f"chose train.rate_decay = {config.train.rate_decay}, since weights of another run need small changes: a "
             "layer learns at that share of the rate of the layer above it; 1 is one rate for all"
         )
-    given: dict[str, Corpus] = {}
+    given, overlaps = dict[str, Corpus](), list[str]()
     earlier = {"training data": survey}
     for part in LATER_PARTS:  # before the long work, so that a mistake in them is found at once
         path = config.data.files(part)
         if path is None:
             continue
         given[part], found = reader.survey(path)
-        reader.notes += describe_overlaps(reader, earlier, found, part)
+        overlaps += describe_overlaps(reader, earlier, found, part)
         earlier["validation data, by which the model is chosen"] = found
+    reader.notes += overlaps
     task, train, aside, notes = reader.training(config, corpus, survey)
     records = None
     if task.label_column is not None or task.has_baselines:
@@ -292,7 +295,8 @@ def prepare(
     check_positions(config, {"train": train, **rest})
     for part, examples in rest.items() if task.label_column is not None else ():
         reader.notes += describe_unseen(task.codec, examples.records or (), part)
-    return Prepared(config, task, train, rest["valid"], rest.get("test"), tuple(reader.notes), records, start)
+    valid, test = rest["valid"], rest.get("test")
+    return Prepared(config, task, train, valid, test, tuple(reader.notes), records, start, tuple(overlaps))
 
 
 def describe_overlaps(reader: DataReader, before: Mapping[str, Survey], found: Survey, part: str) -> Iterator[str]:

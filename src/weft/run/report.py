@@ -49,6 +49,8 @@ def score(prepared: Prepared, model: nn.Module, calibration: Mapping[str, Any]) 
         report["calibration"] = {**calibration, **_calibration_errors(report["details"])}
     if baselines := fit_baselines(prepared, model):
         report["baselines"] = baselines
+    if prepared.overlaps:
+        report["overlaps"] = list(prepared.overlaps)
     report["data"] = describe_data(prepared.config.data, {"train": prepared.train, **parts})
     return report
 

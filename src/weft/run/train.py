@@ -57,6 +57,7 @@ from weft.training import (
     choose_device,
 )
 from weft.training.best import copy_weights
+from weft.training.events import TIME_IS_OVER
 from weft.training.progress import Watch
 from weft.training.ranks import ALONE, Ranks, join_ranks
 from weft.training.tensorboard import TensorBoard
@@ -64,7 +65,6 @@ from weft.training.tensorboard import TensorBoard
 UPDATES_BETWEEN_SIGNAL_CHECKS = 20
 """Updates after which several ranks exchange whether a signal has come; the exchange blocks a GPU."""
 
-TIME_IS_OVER = "the time is over"
 UNWRITABLE = "the folder of the run cannot be written"
 
 

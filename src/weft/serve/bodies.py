@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, field_validator
 
 from weft.documents import parse_json
 from weft.serve.api_errors import RequestError
@@ -77,6 +77,15 @@ class Completion(BaseModel):
 
     model: Name | None = None
     prompt: StrictStr | list[StrictStr] = Field("", description="A text, or several.")
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _no_token_ids(cls, prompt: Any) -> Any:
+        parts = prompt if isinstance(prompt, list) else ()
+        if any(isinstance(part, int | list) for part in parts):
+            raise ValueError("token ids are not accepted (send a text, or a list of texts)")
+        return prompt
+
     max_tokens: Annotated[StrictInt, Field(ge=0)] | None = Field(16, description="The most tokens to write.")
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = Field(1.0, description="0 takes the likeliest token.")
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = 1.0

@@ -18,7 +18,7 @@ from weft.serve.api_errors import RequestError, describe
 from weft.serve.bodies import Completion, read_body
 from weft.serve.events import Line, event_stream
 from weft.serve.inputs import check_size
-from weft.serve.logprobs import TextScores, TokenTexts, show_logprobs
+from weft.serve.logprobs import TextScores, TokenTexts, show_logprobs, tokens_of_text
 from weft.serve.routes import note
 from weft.serve.served import Served
 from weft.serve.service import Service, search_settings
@@ -68,10 +68,14 @@ class Choices:
 
     def completion(self, choice: int, candidate: Candidate | None) -> str:
         """The text that follows the prompt; with echo, both."""
+        return (self.prompts[self.prompt_of(choice)] if self.body.echo else "") + self.added(choice, candidate)
+
+    def added(self, choice: int, candidate: Candidate | None) -> str:
+        """The text that follows the prompt."""
         prompt = self.prompts[self.prompt_of(choice)]
         text = "" if candidate is None else candidate.text
         shown = prompt if text.startswith(prompt) else prompt.rstrip()
-        return (prompt if self.body.echo else "") + text[len(shown) :]
+        return text[len(shown) :]
 
 
 def completion_routes(service: Service) -> APIRouter:
@@ -173,7 +177,9 @@ async def answer(
         jobs = []
         for number, tokens in enumerate(written):
             prompt = choices.prompt_of(number)
-            read = choices.prompt_tokens[prompt]
+            read, candidate = choices.prompt_tokens[prompt], candidates[number]
+            if candidate is not None and candidate.stopped is not None:
+                tokens = tokens_of_text(choices.served, read, tokens, choices.added(number, candidate))
             texts = TokenTexts((*read, *tokens), 0 if body.echo else len(read))
             jobs.append(Job(None, number, texts, place=f"prompt[{prompt}]"))  # type: ignore[arg-type]
         settings = Settings(choices.served, "logprobs", body.logprobs, TextScores(body.logprobs))

@@ -1,7 +1,8 @@
 """The engine: one thread that computes for all requests of a process, and the queue in front of it.
 
 One thread, because a model's kernels already use all cores: two computations side by side would only slow each other
-down. Groups (models and settings) take turns of a few milliseconds.
+down. Groups (models and settings) take turns of a few milliseconds. Only a turn with a long input, of a server of
+several models, is computed beside it (`LongTurns`); until it ends its model has no other turn.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from weft.serve.api_errors import Busy
 from weft.serve.groups import MAX_BATCH_INPUTS, BatchGroup, Group, SearchGroup
 from weft.serve.logs import log
+from weft.serve.long_turns import MAX_SHORT_SIZE, LongTurns
 from weft.serve.metrics import Metrics
 from weft.serve.tickets import Job, Outbox, Settings
 from weft.training import set_threads
@@ -30,11 +32,24 @@ GATHER_SECONDS: Final = 0.003
 server, or one with a single client, never waits."""
 
 
-class Engine:
-    """Computes jobs in a thread of its own."""
+class Ended(NamedTuple):
+    """A long turn that has ended: its group, and the inputs that were computed together."""
 
-    def __init__(self, metrics: Metrics, *, max_queue: int, batch_tokens: int, threads: int = 0) -> None:
+    settings: Settings
+    together: int
+
+
+class Engine:
+    """Computes jobs in a thread of its own; with `beside` long turns in others."""
+
+    def __init__(
+        self, metrics: Metrics, *, max_queue: int, batch_tokens: int, threads: int = 0, beside: bool = False
+    ) -> None:
         self.metrics, self.max_queue, self.batch_tokens, self.threads = metrics, max_queue, batch_tokens, threads
+        self.long_turns = LongTurns(threads) if beside else None
+        self.away: set[Any] = set()
+        """Models whose turn is computed beside this thread. Until it ends no other thread touches their groups."""
+        self.ended: list[Ended] = []
         self.groups: dict[Settings, Group] = {}
         self.arrived: deque[tuple[Settings, Sequence[Job]]] = deque()
         self.waiting = 0
@@ -93,17 +108,24 @@ class Engine:
 
     def _round(self) -> None:
         gathering = self.gather_until - time.monotonic()
-        runnable = any(group.running or (group.queue and gathering <= 0) for group in self.groups.values())
+        here = [group for group in self.groups.values() if group.served not in self.away]
+        runnable = any(group.running or (group.queue and gathering <= 0) for group in here)
         with self.news:
-            if not self.arrived and not runnable and not self.closed:
-                self.news.wait(gathering if self.groups else None)
-            arrived = list(self.arrived)
-            self.arrived.clear()
+            if not runnable and not self.closed and not self.ended and not self._startable():
+                self.news.wait(max(0.0, gathering) if any(group.queue for group in here) else None)
+            ended, self.ended = self.ended, []
+            arrived = self._startable()
+            self.arrived = deque(one for one in self.arrived if one[0].model in self.away)
+        for settings, together in ended:
+            self.away.discard(settings.model)
+            self._after(settings, together)
         for settings, jobs in arrived:
             self._group(settings).queue.extend(jobs)
         gathering = self.gather_until - time.monotonic()
         searches = sum(isinstance(group, SearchGroup) and group.running > 0 for group in self.groups.values())
         for settings, group in list(self.groups.items()):
+            if group.served in self.away:
+                continue
             if not group.running:
                 begins = gathering <= 0 or len(group.queue) >= MAX_BATCH_INPUTS
                 search = isinstance(group, SearchGroup)
@@ -111,13 +133,36 @@ class Engine:
                     group.forget()
                     continue
                 searches += search
-            together = group.turn()
-            self.outbox.deliver()
-            if together > 1 and not group.running:
-                self.gather_until = time.monotonic() + GATHER_SECONDS
-            if not group.queue and not group.running:
-                del self.groups[settings]
+            if self.long_turns is not None and group.largest() > MAX_SHORT_SIZE:
+                self._start_long(settings, group)
+                continue
+            self._after(settings, group.turn())
         self._count()
+
+    def _startable(self) -> list[tuple[Settings, Sequence[Job]]]:
+        """What has arrived for models that are here."""
+        return [one for one in self.arrived if one[0].model not in self.away]
+
+    def _start_long(self, settings: Settings, group: Group) -> None:
+        """Compute a turn of a group in another thread."""
+        assert self.long_turns is not None
+        self.away.add(group.served)
+
+        def report(together: int) -> None:
+            with self.news:
+                self.ended.append(Ended(settings, together))
+                self.news.notify()
+
+        self.long_turns.start(group.turn, report)
+
+    def _after(self, settings: Settings, together: int) -> None:
+        """Pass on the results of a turn, and drop its group where nothing is left of it."""
+        group = self.groups[settings]
+        self.outbox.deliver()
+        if together > 1 and not group.running:
+            self.gather_until = time.monotonic() + GATHER_SECONDS
+        if not group.queue and not group.running:
+            del self.groups[settings]
 
     def _group(self, settings: Settings) -> Group:
         if settings not in self.groups:

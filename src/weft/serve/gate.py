@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,7 +14,10 @@ from weft.serve.api_errors import Busy, error_response
 from weft.serve.errors import HTTPError
 from weft.serve.keys import Keys
 from weft.serve.logs import log
-from weft.serve.metrics import UNKNOWN_ROUTE, Metrics
+from weft.serve.metrics import UNKNOWN_ROUTE
+
+if TYPE_CHECKING:
+    from weft.serve.service import Service
 
 OPEN_ROUTES: Final = ("/healthz", "/readyz")
 """Routes that need no key: probes have none, and they say nothing of models or texts."""
@@ -38,9 +41,9 @@ MAX_OPEN_REQUESTS: Final = 4096
 class Gate:
     """Counts, logs and admits requests."""
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, metrics: Metrics, log_text: bool) -> None:
-        self.app, self.keys, self.metrics, self.log_text = app, keys, metrics, log_text
-        self.open = 0
+    def __init__(self, app: ASGIApp, *, keys: Keys, service: Service, log_text: bool) -> None:
+        self.app, self.keys, self.service, self.log_text = app, keys, service, log_text
+        self.metrics = service.metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,17 +65,20 @@ class Gate:
         try:
             if scope["path"] not in OPEN_ROUTES:
                 self.keys.check(headers.get(b"authorization"))
-                if self.open >= MAX_OPEN_REQUESTS:
-                    raise Busy(503, f"{self.open:,} requests are open", after=1)
+                if self.service.requests >= MAX_OPEN_REQUESTS:
+                    raise Busy(503, f"{self.service.requests:,} requests are open", after=1)
+            if scope["path"] not in QUIET_ROUTES:
+                self.service.check_ready()
         except HTTPError as error:
             await error_response(error)(scope, receive, answer)
             self._count(scope, id, status, began, state)
             return
-        self.open += 1
+        accepted = scope["path"] not in QUIET_ROUTES
+        self.service.requests += accepted
         try:
             await self.app(scope, receive, answer)
         finally:
-            self.open -= 1
+            self.service.requests -= accepted
             self._count(scope, id, status, began, state)
 
     def _count(self, scope: Scope, id: str, status: int, began: float, state: dict[str, Any]) -> None:
@@ -80,7 +86,7 @@ class Gate:
         route = "/v1/models" if path.startswith("/v1/models/") else path if path in ROUTES else UNKNOWN_ROUTE
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(seconds)
-        if route in QUIET_ROUTES and status < 500:
+        if route == "/readyz" or (route in QUIET_ROUTES and status < 500):
             return
         fields = {
             "id": id,

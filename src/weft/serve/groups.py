@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, chain, islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -53,6 +53,15 @@ class Group(ABC):
     @abstractmethod
     def turn(self) -> int:
         """Do a piece of the work -> the number of inputs that were computed together."""
+
+    def largest(self) -> int:
+        """Return the size of the longest input that runs, or that the next turn may take."""
+        first = islice(self.queue, MAX_BATCH_INPUTS)
+        return max((job.record.size for job in chain(self.computing(), first)), default=0)
+
+    def computing(self) -> Iterable[Job]:
+        """Return the inputs that are being computed."""
+        return ()
 
     def forget(self) -> None:
         """Drop the inputs whose client has gone."""
@@ -164,7 +173,11 @@ class SearchGroup(Group):
 
     @property
     def running(self) -> int:
-        return len(self.jobs) + (0 if self.held is None else len(self.held[0]))
+        held = self.held  # another thread may compute the turn
+        return len(self.jobs) + (0 if held is None else len(held[0]))
+
+    def computing(self) -> Iterable[Job]:
+        return chain((job for job, *_ in self.jobs.values()), () if self.held is None else self.held[0])
 
     def turn(self) -> int:
         self.forget()

@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from weft.data.values import read_input
 from weft.errors import ConfigError, DataError, WeftError
 from weft.serve.api_errors import RequestError
 from weft.serve.settings import RequestLimits
@@ -56,15 +57,37 @@ def read_picture(text: str, *, place: str = "the picture") -> Any:
     return picture_from_bytes(found, place=place, most=MAX_PICTURE_PIXELS)
 
 
-def read_records(run: Run, inputs: Sequence[Any], limits: RequestLimits) -> list[Record]:
-    """Return a record for each input; raise a `RequestError` that names the first that cannot be one."""
+def read_records(run: Run, inputs: Sequence[Any], limits: RequestLimits, *, skip_blank: bool = False) -> list[Any]:
+    """Return a record for each input, with `skip_blank` None for one without a text; raise a `RequestError` that names
+    the first that cannot be one."""
     if len(inputs) > limits.inputs:
         what = f"{len(inputs):,} inputs, and {limits.inputs:,} is the limit"
         raise RequestError(what, param="inputs", cure="send them in several requests")
     kind = input_kind(run)
     if kind == "table" and run.task.read_inputs([0.0]) is not None:
         return _read_series(run, inputs, limits)
-    return [_read_record(run, value, f"inputs[{number}]", kind, limits) for number, value in enumerate(inputs)]
+    return [
+        None
+        if skip_blank and is_blank(run, value, kind)
+        else _read_record(run, value, f"inputs[{number}]", kind, limits)
+        for number, value in enumerate(inputs)
+    ]
+
+
+def is_blank(run: Run, value: Any, kind: Kind) -> bool:
+    """Return whether an input has no text, so that it has no answer, as in the files of `weft predict`."""
+    if kind in ("picture", "table"):
+        return False
+    try:
+        value = tuple(value) if isinstance(value, list) and kind == "pair" else value
+        found = read_input(value, run.task.columns(run.config.data), "input")
+    except (WeftError, TypeError, ValueError, KeyError, AttributeError):
+        return False  # it is no input at all, which `read_records` says
+    if isinstance(found, str):
+        return not found.strip()
+    if kind == "pair":
+        return isinstance(found, tuple | list) and not all(isinstance(one, str) and one.strip() for one in found)
+    return isinstance(found, list) and not found
 
 
 def _read_record(run: Run, value: Any, place: str, kind: Kind, limits: RequestLimits) -> Record:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-import math
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -69,30 +69,55 @@ def run_server(
     app: Any,
     listener: Listener,
     *,
+    prepare: Callable[[], Awaitable[None]] | None = None,
     on_ready: Callable[[], None] | None = None,
     on_end: Callable[[], None] | None = None,
+    busy: Callable[[], bool] = lambda: False,
     end_seconds: float = END_SECONDS,
     connections: int | None = 256,
     own_logs: bool = False,
 ) -> bool:
-    """Serve until Ctrl-C or SIGTERM; then nothing is accepted, `on_end` is called, and open connections get
-    `end_seconds` to finish. Return whether all of them have. With `own_logs` the caller has set up logging."""
+    """Serve until Ctrl-C or SIGTERM. Return whether all connections have ended by then.
+
+    `prepare` runs while requests are answered already; `on_ready` is called after it, and its error ends the server and
+    is raised. At the end `on_end` is called; connections are still accepted while `busy()` is true. Then the socket is
+    closed and open connections end. Both together take at most `end_seconds`. With `own_logs` the caller has set up
+    logging.
+    """
     import uvicorn
     from uvicorn.config import LOGGING_CONFIG
 
     from weft.serve.connections import BoundedConnection, raise_descriptor_limit
 
     class Server(uvicorn.Server):
+        failure: Exception | None = None
+        drained = True
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             listener.socket.listen(socket.SOMAXCONN)  # asyncio has set the system's queue to what it accepts at once
-            if on_ready is not None and self.started:
-                on_ready()
+            self.preparing = asyncio.create_task(self._prepare())
+
+        async def _prepare(self) -> None:
+            try:
+                if prepare is not None:
+                    await prepare()
+                if on_ready is not None and not self.should_exit:
+                    on_ready()
+            except Exception as error:
+                self.failure, self.should_exit = error, True
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             self._captured_signals.clear()  # uvicorn would raise them again, and SIGTERM would end the process
+            clock = asyncio.get_running_loop().time
+            ends = clock() + end_seconds
             if on_end is not None:
                 on_end()
+            await asyncio.wait({self.preparing})
+            while busy() and clock() < ends and not self.force_exit:
+                await asyncio.sleep(0.05)
+            self.drained = not busy()
+            self.config.timeout_graceful_shutdown = max(0.0, ends - clock())  # type: ignore[assignment]
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
@@ -105,7 +130,6 @@ def run_server(
         server_header=False,
         proxy_headers=False,
         limit_concurrency=connections,
-        timeout_graceful_shutdown=math.ceil(end_seconds),
         timeout_keep_alive=30,
         log_config=None if own_logs else LOGGING_CONFIG,
     )
@@ -113,4 +137,6 @@ def run_server(
     server = Server(config)
     with suppress(KeyboardInterrupt):
         server.run([listener.socket])
-    return not server.server_state.connections
+    if server.failure is not None:
+        raise server.failure
+    return server.drained and not server.server_state.connections

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -85,6 +86,13 @@ def spell_each(served: Served, tokens: Sequence[int]) -> list[str]:
         after = spelling.after[token]
         state = state if after is None else after
     return found
+
+
+def tokens_of_text(served: Served, before: Sequence[int], tokens: Sequence[int], text: str) -> list[int]:
+    """The first tokens after those before them that spell a text, which ends before its stop string; the last one may
+    reach into that."""
+    starts = accumulate(map(len, spell_each(served, [*before, *tokens])[len(before) :]), initial=0)
+    return [token for token, start in zip(tokens, starts, strict=False) if start < len(text)]
 
 
 def show_token(served: Served, token: int) -> str:

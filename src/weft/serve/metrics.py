@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,9 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 from weft.version import __version__
 
@@ -52,7 +55,7 @@ class Metrics:
         about = "Requests refused or given up, by reason."
         self.rejected = Counter("weft_rejected", about, ["reason"], registry=registry)
         self.reloads = Counter("weft_reloads", "Runs loaded again.", ["model", "result"], registry=registry)
-        self.memory = _gauge("weft_resident_bytes", "Memory of the server's processes.", registry)
+        registry.register(Memory())
         about = "Always 1; the version is a label."
         version = Gauge("weft_info", about, ["version"], registry=registry, multiprocess_mode="livemax")
         version.labels(__version__).set(1)
@@ -61,11 +64,11 @@ class Metrics:
 
     def show(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
-        self.memory.set(resident_bytes())
         if FOLDER_VARIABLE not in os.environ:
             return generate_latest(self.registry)
         every = CollectorRegistry()
         MultiProcessCollector(every)  # type: ignore[no-untyped-call]
+        every.register(Memory())
         return generate_latest(every)
 
 
@@ -74,10 +77,27 @@ def _gauge(name: str, about: str, registry: CollectorRegistry) -> Gauge:
     return Gauge(name, about, registry=registry, multiprocess_mode="livesum")
 
 
-def resident_bytes() -> int:
-    """Return the memory of this process; 0 where the system does not say."""
+class Memory(Collector):
+    """The memory of all processes of the server, read when it is asked for: a gauge that each process sets for itself
+    would leave out those that have answered no /metrics yet."""
+
+    def collect(self) -> Iterator[Metric]:
+        about = "Memory of the server's processes."
+        yield GaugeMetricFamily("weft_resident_bytes", about, value=sum(map(resident_bytes, processes())))
+
+
+def processes() -> list[int]:
+    """Return the process ids of the server: with several, of those that have gauges."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder is None:
+        return [os.getpid()]
+    return [int(path.stem.rpartition("_")[2]) for path in Path(folder).glob("gauge_livesum_*.db")]
+
+
+def resident_bytes(process: int) -> int:
+    """Return the memory of a process; 0 where it has ended, or the system does not say."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

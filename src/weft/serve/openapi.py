@@ -67,7 +67,7 @@ STATUSES: Final = {
     "415": "The body is not application/json",
     "421": "The Host is not this server",
     "429": "The queue is full; see Retry-After",
-    "503": "No turn before the deadline; see Retry-After",
+    "503": "No turn before the deadline, or the server starts or ends; see Retry-After",
     "504": "Took longer than the deadline",
 }
 

@@ -148,7 +148,8 @@ def _work(settings: ServerSettings, listener: Listener, pipe: int | None, report
                 os.write(pipe, READY)
                 os.close(pipe)
 
-        code = serve(settings, listener, on_ready=ready)
+        # The first process answers probes while it loads; the others leave requests to those that are ready.
+        code = serve(settings, listener, on_ready=ready, early=pipe is not None)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:

@@ -55,7 +55,7 @@ def api_routes(service: Service) -> APIRouter:
         body = await read_body(request, Score)
         served = service.models.pick(body.model)
         note(request, served, len(body.inputs), body.inputs)
-        served.run.score([])  # raises for a model that gives no probability to texts
+        served.score([])  # raises for a model that gives no probability to texts
         jobs = [_scored(service, served, value, number) for number, value in enumerate(_few(service, body.inputs))]
         found = await service.compute(request, Settings(served, "score", body.candidates, body.candidates), jobs)
         return await answer_json({"scores": [one.record() for one in found]})
@@ -85,7 +85,14 @@ def api_routes(service: Service) -> APIRouter:
         body = await read_body(request, Reload)
         if body.model is not None:
             service.models.pick(body.model)
-        return json_response({"reloaded": await service.models.refresh(again=True)})
+        found = await service.models.refresh(again=True, only=body.model)
+        if not found.failed:
+            return json_response({"reloaded": found.reloaded})
+        said = "; ".join(
+            f'"{name}" cannot be loaded, and its old model stays: {why}' for name, why in found.failed.items()
+        )
+        error = {"message": said, "type": "server_error", "param": "model"}
+        return json_response({"error": error, "reloaded": found.reloaded, "failed": found.failed}, 500)
 
     return router
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ from weft.limits import CONFIG_FILE_BYTES
 from weft.nn.native.packed_linear import PackedWeights
 from weft.run import Run
 from weft.run.folder.files import MANIFEST
+from weft.serve.api_errors import RequestError
 from weft.serve.settings import RequestLimits
 from weft.text.spelling import TokenSpelling, spelling_of
 
@@ -74,11 +76,27 @@ class Served:
     def compute(self, kind: str, value: Any, records: Sequence[Any]) -> Sequence[Any]:
         """Return the scores, vectors or probabilities of inputs."""
         if kind == "score":
-            return self.run.score(records, candidates=value)
+            return self.score(records, candidates=value)
         if kind == "embed":
-            return list(self.run.embed(records, level=value))
+            with self._named():
+                return list(self.run.embed(records, level=value))
         found: Sequence[Any] = value.compute(self, records)
         return found
+
+    def score(self, records: Sequence[Any], *, candidates: int = 0) -> Sequence[Any]:
+        """Return the scores of inputs; raise for a model that gives no probability to texts, also without inputs."""
+        with self._named():
+            return self.run.score(records, candidates=candidates)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the model in an error about its task: a request chooses a model, not a task."""
+        try:
+            yield
+        except ConfigError as error:
+            if error.where is None or not error.where.startswith("task = "):
+                raise
+            raise RequestError(f'"{self.name}" {error.what}', param="model", cure=error.cure) from None
 
 
 def mark_of(folder: Path) -> str:

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None) -> FastAPI:
-    """Return the application of a server, with its models loaded; raise where a run cannot be."""
+def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None, load: bool = True) -> FastAPI:
+    """Return the application of a server, with its models loaded; raise where a run cannot be. Without `load` it
+    answers with 503 until `app.state.service.load()` has ended."""
     settings.check()
     service = Service(settings, cells=cells)
-    service.models.load()
+    if load:
+        service.models.load()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -52,13 +54,19 @@ def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None =
     # With keys no page of another site can send a request that is answered, and a proxy may have any name.
     hosts = None if keys else LOOPBACK_NAMES
     app.add_middleware(Guard, hosts=hosts, limits=limits, respond=error_response)
-    app.add_middleware(Gate, keys=keys, metrics=service.metrics, log_text=settings.log_text)
+    app.add_middleware(Gate, keys=keys, service=service, log_text=settings.log_text)
     app.state.service = service
     return app
 
 
-def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None] | None = None) -> int:
-    """Serve until Ctrl-C or SIGTERM -> the exit code: 0 where every request that was accepted has been answered."""
+def serve(
+    settings: ServerSettings, listener: Listener, *, on_ready: Callable[[], None] | None = None, early: bool = True
+) -> int:
+    """Serve until Ctrl-C or SIGTERM -> the exit code: 0 where every request that was accepted has been answered.
+
+    With `early` probes are answered while the models are loaded; where other processes accept from the same socket,
+    they take the requests until then.
+    """
     if hasattr(signal, "SIGHUP"):  # until the models are loaded there is nothing to load again
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     cells = {}
@@ -66,7 +74,7 @@ def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[]
         from weft.run import import_classes
 
         cells = import_classes(settings.imports)
-    app = create_server(settings, cells=cells)
+    app = create_server(settings, cells=cells, load=not early)
     service: Service = app.state.service
     start_logging()
 
@@ -80,10 +88,19 @@ def serve(settings: ServerSettings, listener: Listener, *, on_ready: Callable[[]
 
     def drain() -> None:
         service.draining = True
-        log("draining", waiting=service.engine.waiting)
+        if service.models.served:
+            log("draining", waiting=service.engine.waiting)
 
     done = run_server(
-        app, listener, on_ready=ready, on_end=drain, end_seconds=settings.drain, connections=None, own_logs=True
+        app,
+        listener,
+        prepare=service.load if early else None,
+        on_ready=ready,
+        on_end=drain,
+        busy=lambda: service.requests > 0,
+        end_seconds=settings.drain,
+        connections=None,
+        own_logs=True,
     )
     log("ended", drained=done)
     return 0 if done else 1

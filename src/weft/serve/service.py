@@ -19,7 +19,7 @@ from weft.serve.metrics import Metrics
 from weft.serve.models import Models
 from weft.serve.served import Served
 from weft.serve.settings import ServerSettings
-from weft.serve.tickets import Job, Piece, Settings, Ticket
+from weft.serve.tickets import Job, NoAnswer, Piece, Settings, Ticket
 from weft.tasks.generation import key_of
 from weft.tasks.wording import read_wordings
 from weft.training import choose_device
@@ -36,10 +36,22 @@ class Service:
         self.metrics = Metrics()
         on_gpu = choose_device(settings.device, where="--device").type == "cuda"
         tokens = settings.batch_tokens or (GPU_BATCH_TOKENS if on_gpu else BATCH_TOKENS)
-        self.engine = Engine(self.metrics, max_queue=settings.max_queue, batch_tokens=tokens, threads=settings.threads)
+        self.engine = Engine(
+            self.metrics,
+            max_queue=settings.max_queue,
+            batch_tokens=tokens,
+            threads=settings.threads,
+            beside=len(settings.runs) > 1 and not on_gpu,
+        )
         self.models = Models(settings, self.metrics, cells or {})
         self.draining = False
+        self.requests = 0
+        """Accepted requests that are not answered yet."""
         self.watching: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Load all models, while others are told that the server starts; raise where a run cannot be loaded."""
+        await asyncio.to_thread(self.models.load, lambda: self.draining)
 
     def start(self) -> None:
         """Begin to compute, and to watch the folders of the runs; called inside the event loop."""
@@ -57,17 +69,24 @@ class Service:
         """Whether requests should be sent here."""
         return not self.draining and self.engine.alive and bool(self.models.served)
 
+    def check_ready(self) -> None:
+        """Raise 503 while requests must be sent elsewhere, or later."""
+        if self.draining:
+            raise Busy(503, "the server is ending", after=1)
+        if not self.models.served:
+            raise Busy(503, "the models are being loaded", after=1)
+
     # Jobs
 
     def to_predict(
         self, served: Served, inputs: Sequence[Any], options: Mapping[str, Any], *, streams: bool = False
     ) -> tuple[Settings, list[Job]]:
         """Return the jobs of a request to predict, and what they must share with others to run together."""
-        records, options = read_records(served.run, inputs, self.limits), dict(options)
+        records, options = read_records(served.run, inputs, self.limits, skip_blank=True), dict(options)
         check_words(options, self.limits)
         language = options.pop("language", None)
         if language is not None:
-            records = [served.task.with_language(record, language) for record in records]
+            records = [record and served.task.with_language(record, language) for record in records]
         words = {name: options.pop(name) for name in WORDING if name in options}
         attention = options.pop("attention", False)
         if not isinstance(attention, bool) or not isinstance(words.get("forbid_unknown", False), bool):
@@ -77,6 +96,8 @@ class Service:
         if not served.task.writes:
             if words or attention or streams:
                 what = f"a model of {served.task.name} writes no text"
+                if streams:
+                    raise RequestError(f'"{served.name}" is {what}', param="model", cure="use POST /v1/predict")
                 raise RequestError(
                     what, param=next(iter(words), None) or "attention" * attention or None, cure="leave it out"
                 )
@@ -92,7 +113,7 @@ class Service:
                 _LATER,
                 number,
                 record,
-                key=key_of(record),
+                key=None if record is None else key_of(record),
                 seed=decode.seed,
                 max_length=decode.max_length,
                 wording=wordings[number] if wordings else None,
@@ -119,8 +140,12 @@ class Service:
         ticket = Ticket(len(jobs), self.engine.outbox, limits=self.limits, streams=streams)
         for job in jobs:
             job.ticket = ticket
+        for job in jobs:
+            if job.record is None:
+                job.resolve(NoAnswer())
+        self.engine.outbox.deliver()
         try:
-            self.engine.submit(settings, jobs)
+            self.engine.submit(settings, [job for job in jobs if job.record is not None])
         except Busy:
             self.metrics.rejected.labels("queue").inc()
             raise

@@ -138,6 +138,13 @@ class Ticket:
         return Busy(503, f"did not get its turn in {self.seconds:g} s", after=self.seconds / 4)
 
 
+class NoAnswer:
+    """The answer to an input without a text."""
+
+    def record(self) -> None:
+        """Return null, as `weft predict --json` prints it."""
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """One input of a request."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from weft.tasks.task import Origin
 from weft.training.numbers import Numbers
@@ -100,6 +100,10 @@ class Saving:
     """A checkpoint of this update follows. It stores the length of the journal, so every line must be written now."""
 
     step: int
+
+
+TIME_IS_OVER: Final = "the time is over"
+"""The reason why training stopped at `train.seconds`."""
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,10 @@ async def run_load(
                 found.errors.append(type(error).__name__)
                 client.close()
                 continue
+            if again and reply.status == 503:
+                found.repeated += 1
+                await asyncio.sleep(0.02)
+                continue
             step += clients
             if reply.status == 200:
                 found.latencies.append(reply.seconds)
