@@ -227,7 +227,9 @@ class Refused(Cell):
 REFUSED: dict[str, tuple[str, Any]] = {
     "noise": ("draws random numbers", lambda c, x, h: (h, torch.tanh(c.w(x) + torch.rand_like(h)))),
     "dropout": ("draws random numbers", lambda c, x, h: (h, functional.dropout(torch.tanh(c.w(x) + h)))),
-    "in place": ("changes a tensor in place", lambda c, x, h: (h, torch.tanh(c.w(x)).add_(h))),
+    "in place": ("changes a tensor in place", lambda c, x, h: (h, h.mul_(0.5) + c.w(x))),
+    "in place, a part": ("changes a tensor in place", lambda c, x, h: (h, c.w(x)[:, :3].mul_(2).repeat(1, 2) + h)),
+    "in place, a weight": ("changes a tensor in place", lambda c, x, h: (h, c.w(x) + c.u.bias.mul_(2) * h)),
     "running mean": ("changes a tensor in place", lambda c, x, h: (h, c.norm(c.w(x) + h))),
     "if": ("depends on the values of a tensor", lambda c, x, h: (h, c.w(x) if h.max() > 0 else h)),
     "stray tensor": ("neither a parameter nor a buffer", lambda c, x, h: (h, c.w(x) + c.alone[0] * h)),
@@ -282,6 +284,7 @@ FOR_THE_OUTPUT = {
     "length": lambda c, h: h / (1 + h.norm(dim=-1, keepdim=True)),
     "largest": lambda c, h: h - h.amax(-1, keepdim=True) - h.logsumexp(-1, keepdim=True),
     "gelu": lambda c, h: functional.gelu(h) * h,
+    "root mean square": lambda c, h: functional.rms_norm(h, (6,), c.u.bias),
     "groups": lambda c, h: torch.softmax(h.view(-1, 2, 3), dim=-1).flatten(1),
 }
 
@@ -313,6 +316,20 @@ def assert_equal_to_the_reference(cell: Cell) -> None:
         (output * torch.arange(72).view_as(output).sin()).sum().backward()
         results.append([output, x.grad, *(weight.grad for weight in cell.parameters() if weight.grad is not None)])
     assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_a_change_in_place_of_what_the_step_has_made_is_a_new_value() -> None:
+    def step(c: Refused, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        mine = c.w(x)
+        mine += 0.5 * h
+        mine.mul_(0.5).add_(x[:, :1])
+        return mine, mine
+
+    cell = written(step)
+    found = plan_of(cell)
+    assert isinstance(found, Plan)
+    assert found.scan is not None
+    assert_equal_to_the_reference(cell)
 
 
 SPREAD = {

@@ -46,6 +46,7 @@ ALONG_COLUMNS = {
     aten.logsumexp.default,
     aten.linalg_vector_norm.default,
     aten.cumsum.default,
+    *([aten._fused_rms_norm.default] if hasattr(aten, "_fused_rms_norm") else ()),
 }
 
 

@@ -195,6 +195,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **(kwargs or {}))
         if self.strict:
             self._check(func)
+            if func._schema.is_mutable:
+                return self._change(func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         called = self.graph.call_function(func, *tree_map_only(Tensor, self.node, (args, kwargs or {})))
         if isinstance(result, Tensor):
@@ -212,8 +214,27 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise Untraceable(BY_VALUE)
         if torch.Tag.nondeterministic_seeded in func.tags:
             raise Untraceable(f"it draws random numbers ({name})")
-        if func._schema.is_mutable:
+
+    def _change(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """Record a change in place of a tensor that the step has made and seen in no other form as a new value."""
+        name, changed = func.overloadpacket.__name__, args[0] if args else None
+        packet = getattr(aten, name.removesuffix("_"), None) if name.endswith("_") else None
+        overload = getattr(packet, func._overloadname, None)
+        if overload is None or not isinstance(changed, Tensor) or not self._is_own(changed):
             raise Untraceable(f"it changes a tensor in place ({name})")
+        value = overload(*args, **kwargs)
+        if (value.shape, value.dtype) != (changed.shape, changed.dtype):
+            raise Untraceable(f"it changes a tensor in place ({name})")
+        called = self.graph.call_function(overload, *tree_map_only(Tensor, self.node, (args, kwargs)))
+        func(*args, **kwargs)
+        self._keep(changed, called)
+        return changed
+
+    def _is_own(self, tensor: Tensor) -> bool:
+        """Whether an operation of the step has made a tensor, and no other one shares its memory."""
+        memory = tensor.untyped_storage().data_ptr()
+        sharing = [other for other in self.values.values() if other.untyped_storage().data_ptr() == memory]
+        return self.node(tensor).op == "call_function" and all(other is tensor for other in sharing)
 
     def _place(self, name: str, tensor: Tensor) -> fx.Node:
         node = self.graph.placeholder(name)
