@@ -381,8 +381,12 @@ def see_search(tree: dict[str, Any], folder: Path) -> Iterator[Any]:
         model.output.scores.bias[UNK] += 5 * (task.codec.side("target").kind == "word")  # which alone has unknown words
     step, steps = model.decoder.step, []
     model.decoder.step = lambda *parts, **rest: steps.append(1) or step(*parts, **rest)
-    for answer in task.predict(model.eval(), batch, records=records, decode=config.decode):
-        yield answer.record()
+    decodes = [config.decode]
+    if not config.decode.sample and config.decode.n_best == 1:  # the best text alone may be the same by chance
+        decodes.append(config.decode.model_copy(update={"n_best": config.decode.beam}))
+    for decode in decodes:
+        for answer in task.predict(model.eval(), batch, records=records, decode=decode):
+            yield answer.record()
     yield len(steps)
 
 
