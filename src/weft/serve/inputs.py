@@ -7,7 +7,6 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from weft.data.values import read_input
 from weft.errors import ConfigError, DataError, WeftError
 from weft.serve.api_errors import RequestError
 from weft.serve.settings import RequestLimits
@@ -76,6 +75,8 @@ def read_records(run: Run, inputs: Sequence[Any], limits: RequestLimits, *, skip
 
 def is_blank(run: Run, value: Any, kind: Kind) -> bool:
     """Return whether an input has no text, so that it has no answer, as in the files of `weft predict`."""
+    from weft.data.values import read_input  # here, because the studio starts without NumPy
+
     if kind in ("picture", "table"):
         return False
     try:

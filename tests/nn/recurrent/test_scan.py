@@ -492,7 +492,7 @@ def test_a_state_of_zero_stays_zero_where_the_product_of_slopes_overflows() -> N
 
 
 def test_the_scan_is_taken_where_rows_are_long_and_few() -> None:
-    machine = Machine(at_once=32, for_each=4)
+    machine = Machine(at_once=32, for_each=4, scan_cost=1.7)
     assert choose_chunks("auto", 4, 65_536, machine) == Chunks(32, 2_048)
     assert choose_chunks("auto", 4, 100, machine).number == 1
     assert choose_chunks("auto", 64, 65_536, machine) == Chunks(1, 65_536)

@@ -85,7 +85,7 @@ def test_resets(choice: CellChoice, backend: str, lengths: Tensor | None) -> Non
 def test_a_scan_of_many_chunks_equals_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """More chunks than a block of the carry kernel has, and rows that end in any of them."""
     monkeypatch.setattr(chunks, "MIN_STEPS", 3)
-    monkeypatch.setattr(loop_cuda, "_machine", lambda device: chunks.Machine(64, 4))
+    monkeypatch.setattr(loop_cuda, "_machine", lambda device: chunks.Machine(64, 4, 1.7))
     pair = Pair(Chain, "scan", hidden_size=4, bidirectional=True)
     pair.assert_same(torch.randn(3, 61, 5), torch.tensor([61, 34, 1]), tolerance=1e-4)
     assert "ran as a scan in 16 chunks of 4 steps" in pair.tried.explain()

@@ -12,7 +12,7 @@ from weft.nn.native.compiler import compile_library
 from weft.nn.native.threads import parallel
 from weft.nn.recurrent.engine.argument import Argument, Kind
 from weft.nn.recurrent.engine.call import LoopCall
-from weft.nn.recurrent.engine.chunks import Chunks, Machine, Run, choose_chunks
+from weft.nn.recurrent.engine.chunks import CPU_SCAN_COST, Chunks, Machine, Run, choose_chunks
 from weft.nn.recurrent.engine.cpu import row_tables
 from weft.nn.recurrent.engine.enrolled import note_pass
 from weft.nn.recurrent.engine.loop_source import LoopSource, loop_arguments, loop_sums, scan_arguments
@@ -63,7 +63,7 @@ class CPULoop:
             return Chunks(1, steps.time)
         tasks = len(tensors) * steps.batch * sum(-(-width // MIN_COLUMNS) for width in self._widths)
         threads = torch.get_num_threads()
-        chunks = choose_chunks(self.plan.method, tasks, steps.time, Machine(threads, TASKS_FOR_EACH))
+        chunks = choose_chunks(self.plan.method, tasks, steps.time, Machine(threads, TASKS_FOR_EACH, CPU_SCAN_COST))
         note_pass(steps.layer, "last pass", Run(steps.batch, steps.time, chunks))
         return chunks
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from weft.nn.kernels import Launcher, power_of_two
 from weft.nn.recurrent.engine.argument import Argument, Kind
-from weft.nn.recurrent.engine.chunks import Chunks, Machine, Run, choose_chunks
+from weft.nn.recurrent.engine.chunks import GPU_SCAN_COST, Chunks, Machine, Run, choose_chunks
 from weft.nn.recurrent.engine.enrolled import note_pass
 from weft.nn.recurrent.engine.generated import load_generated
 from weft.nn.recurrent.engine.loop_source import loop_sums, scan_arguments
@@ -120,6 +120,6 @@ def _grid(kernel: LoopKernel, rows: int, directions: int) -> tuple[tuple[int, in
 def _machine(device: torch.device) -> Machine:
     """What a GPU runs at once; Triton's interpreter runs one program after another."""
     if device.type != "cuda":
-        return Machine(1, 1)
+        return Machine(1, 1, GPU_SCAN_COST)
     processors: int = torch.cuda.get_device_properties(device).multi_processor_count
-    return Machine(processors * SCHEDULERS, WARPS_FOR_EACH)
+    return Machine(processors * SCHEDULERS, WARPS_FOR_EACH, GPU_SCAN_COST)
