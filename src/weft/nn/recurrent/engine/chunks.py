@@ -12,8 +12,8 @@ Method = Literal["auto", "loop", "scan"]
 
 CPU_SCAN_COST: Final = 2.0
 GPU_SCAN_COST: Final = 1.7
-"""The work of a scan for each step of a loop, forward and backward, measured. In one thread of a CPU it is 1.3 to 1.5; a
-second thread wins that back only where the numbers fit into the caches."""
+"""The work of a scan for each step of a loop, forward and backward, measured. In one thread of a CPU it is 1.3 to 1.5;
+a second thread wins that back only where the numbers fit into the caches."""
 
 MIN_STEPS: Final = 128
 """Steps of a chunk that a scan is worth its start for."""
