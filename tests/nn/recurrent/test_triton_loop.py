@@ -119,7 +119,7 @@ def test_half_precision_carries_the_state_in_float32(dtype: torch.dtype, method:
     assert kernels is not None
     hoisted, start, shift = torch.full((40, 4), 2.0**-12, dtype=dtype), torch.ones(1, 4), torch.zeros(4)
     given = [part.requires_grad_() for part in (hoisted, start, shift)]
-    [([emitted], [final], _)] = recur(kernels, given, StepCounts(1, 40, None), [False])
+    [([emitted], [final], *_)] = recur(kernels, given, StepCounts(1, 40, None), [False])
     assert emitted.dtype == dtype
     assert_close(final, torch.full((1, 4), 1 + 40 * 2.0**-12), rtol=0, atol=0)
     final.sum().backward()
@@ -150,7 +150,7 @@ def test_half_precision_equals_float32_of_the_same_numbers(choice: CellChoice, d
 
     def run(given: list[Tensor]) -> list[Tensor]:
         given = [part.detach().clone().requires_grad_() for part in given]
-        [(emitted, finals, _)] = recur(kernels, given, StepCounts(2, 13, None), [False])
+        [(emitted, finals, *_)] = recur(kernels, given, StepCounts(2, 13, None), [False])
         torch.autograd.backward([part.float().sum() for part in (*emitted, *finals)])
         return [part.float() for part in (*emitted, *finals, *(part.grad for part in given))]
 
