@@ -54,10 +54,10 @@ def _line(run: Run, draw: random.Random, length: int) -> Sample:
 
 
 def text_of(tokenizer: Tokenizer, draw: random.Random, count: int) -> str:
-    """A text of that many tokens, or fewer."""
+    """A text of that many tokens, or fewer; a token may be any byte, and no line has that of NUL."""
     ids = [draw.randrange(len(SPECIALS), max(len(SPECIALS) + 1, len(tokenizer))) for _ in range(count)]
     text = tokenizer.decode([index for index in ids if index < len(tokenizer)])
-    return " ".join(re.sub(r"[\s\ufffd]+|<mask>|\[MASK\]", " ", text).split())
+    return " ".join(re.sub(r"[\s\x00\ufffd]+|<mask>|\[MASK\]", " ", text).split())
 
 
 def _gaps(run: Run, draw: random.Random, length: int) -> Sample:
