@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.nn.recurrent.test_persistent import CELLS, Mixed
+from tests.nn.recurrent.test_persistent import CELLS
 from tests.nn.recurrent.test_scan import measure
 from torch import Tensor
 
@@ -51,11 +51,12 @@ def compare(choice: CellChoice, x: Tensor, lengths: Tensor | None, dtype: torch.
         state = map_state(torch.rand_like, state)
     found = measure(tried, x.to(dtype), lengths, state, **resets)
     expected = measure(plain, x.to(dtype).double(), lengths, map_state(Tensor.double, state), **resets)
-    # Of two branches of Mixed, rounding may take the other; the gradient of s_lstm's first stabiliser is zero.
-    tolerance = 0.06 if choice is Mixed else 0.03
+    starts = max(right.norm() for name, right in expected.items() if name.startswith("start"))
     for name, right in expected.items():
-        error = (found[name].double() - right).norm() / right.norm().clamp(min=0.1)
-        assert error < tolerance, f"{name} is off by {error:.3g}"
+        # The gradient of s_lstm's first stabiliser is zero: its rounding is compared with those of the other states.
+        scale = starts if name.startswith("start") and right.norm() < 1e-9 else right.norm().clamp(min=1e-3)
+        error = (found[name].double() - right).norm() / scale
+        assert error < 0.03, f"{name} is off by {error:.3g}"
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["equal", "lengths"])

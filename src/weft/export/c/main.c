@@ -7,7 +7,7 @@
 
    --precise prints numbers with nine digits; --tokens and --line-bytes are the limits of what is read of a line.
    A blank line is answered by a blank line. So is one that cannot be answered, such as one with a NUL byte; a message
-   then names its number, and the program goes on and ends with 2.
+   then names its number, and the program continues and ends with 2.
 
    A tagger splits a line into words as `weft predict` does. With --words it reads the words of a line as they are,
    with a tab between them, and prints each with its tag, WORD/TAG, also with tabs between them.

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.nn.recurrent.cell import Cell
 
-NOBODY = -1
+NO_LAYER = -1
 """The number of no layer."""
 
 _cells: WeakValueDictionary[int, Cell] = WeakValueDictionary()

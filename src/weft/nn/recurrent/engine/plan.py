@@ -14,7 +14,7 @@ from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine.adjoint import Adjoint, derive
 from weft.nn.recurrent.engine.argument import KEYS, SAVED, SOURCE_LENGTHS, VALUES, Argument, Kind, arguments
 from weft.nn.recurrent.engine.chunks import Method
-from weft.nn.recurrent.engine.enrolled import NOBODY
+from weft.nn.recurrent.engine.enrolled import NO_LAYER
 from weft.nn.recurrent.engine.expr import width_of
 from weft.nn.recurrent.engine.lanes import Lane, find_lanes
 from weft.nn.recurrent.engine.layout import BufferLayout, lay_out
@@ -49,7 +49,7 @@ class StepCounts(NamedTuple):
     first: Tensor | None = None
     positions: int = -1
     """Steps of a buffer of all steps, padding too, where there is `first`."""
-    layer: int = NOBODY
+    layer: int = NO_LAYER
     """The number of the layer that runs."""
 
     @property

@@ -14,7 +14,7 @@ from weft.nn.native.compiler import NoCompiler
 from weft.nn.recurrent.attending import Source
 from weft.nn.recurrent.cell import Cell
 from weft.nn.recurrent.engine import plain
-from weft.nn.recurrent.engine.enrolled import NOBODY, enrolled
+from weft.nn.recurrent.engine.enrolled import NO_LAYER, enrolled
 from weft.nn.recurrent.engine.known import dtype_of, plan_of
 from weft.nn.recurrent.engine.plan import KERNELS, PLANS, Kernels, Plan, StepCounts
 from weft.nn.recurrent.engine.recurrence import recur
@@ -77,7 +77,7 @@ def run(
     segments: Segments | None = None,
     source: Source | None = None,
     attention: list[list[Tensor]] | None = None,
-    layer: int = NOBODY,
+    layer: int = NO_LAYER,
 ) -> tuple[list[Tensor], list[State]]:
     """x (B, T, I), each direction's cell and first state -> each direction's outputs (B, T, O) and last state.
 
