@@ -13,6 +13,9 @@ from torch.testing import assert_close
 
 from weft.decoding import DecodeConfig, Hypothesis, cuda_graph, search
 from weft.decoding import rows as rows_module
+from weft.decoding.open_search import OpenSearch, most_together
+from weft.decoding.request import prepare
+from weft.decoding.search import NEVER
 from weft.models import (
     ConvolutionalConfig,
     RecurrentDecoderConfig,
@@ -24,6 +27,7 @@ from weft.models import (
     build_language_model,
 )
 from weft.models.embedding import build_embedding
+from weft.models.stepper import can_prefill
 from weft.nn.attention import attend
 from weft.nn.attention.kv_cache import LayerCache, attend_cached
 from weft.nn.attention.single_query import attend_next, attend_shared
@@ -210,6 +214,34 @@ def test_recordings_go_with_the_model() -> None:
     del model
     gc.collect()
     assert not [kept for kept in cuda_graph._caches.values() if kept]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_sentences_join_slots_that_were_opened_for_them(name: str, kind: str) -> None:
+    """Slots of a recording cannot become more, so there are some for sentences that are expected."""
+    model, (source, lengths), config = build(name), sources(), SEARCHES[kind]
+    waves = [[1], [58, 17, 3], [4], [0, 9]]
+    expected = {row: texts(find(model, source, lengths, config, [row]))[0] for wave in waves for row in wave}
+    model.cuda()
+    for _ in range(3):  # plain, recorded, replayed
+        opened = OpenSearch(model, most=most_together(config, torch.device("cuda")), attention=False)
+        names: dict[int, int] = {}
+        found: dict[int, Any] = {}
+        for wave in waves:
+            with torch.inference_mode():
+                memory = model.encode(source[wave].cuda(), lengths[wave].cuda())
+            asked = {"limits": [3 + row % 25 for row in wave], "prefixes": prompts(wave, 3), "keys": wave}
+            request = prepare(model, len(wave), config, can_prefill=can_prefill(model), forbid=NEVER, **asked)
+            while not opened.fits(memory, request):  # a later wave may write longer texts than there is space for
+                found |= {names[number]: texts([one])[0] for number, one in opened.advance(4)}
+            began = opened.search is None
+            names |= dict(zip(opened.join(memory, request, expected=8), wave, strict=True))
+            assert not began or opened.vacancies >= 8 - len(wave)
+            found |= {names[number]: texts([one])[0] for number, one in opened.advance(2)}
+        while opened.active:
+            found |= {names[number]: texts([one])[0] for number, one in opened.advance(4)}
+        assert found == expected
 
 
 def test_memory_does_not_grow_with_requests() -> None:

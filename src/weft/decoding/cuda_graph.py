@@ -97,9 +97,11 @@ class GraphSlots(Slots):
         self.busy = False
 
 
-def open_recorded(model: Any, memory: Any, request: Request, sentences: list[int]) -> GraphSlots:
-    """Slots in which these sentences, one for each slot, have started, from the cache or recorded now."""
-    shape, groups = shape_of(request, len(sentences)), request.config.groups
+def open_recorded(model: Any, memory: Any, request: Request, sentences: list[int], *, expected: int = 1) -> GraphSlots:
+    """Slots in which these sentences, one for each slot, have started, from the cache or recorded now; enough of them
+    for as many sentences as are expected."""
+    groups = request.config.groups
+    shape = shape_of(request, max(len(sentences), expected * groups))
     shape = shape._replace(
         slots=groups * power_of_two(shape.slots // groups),
         steps=power_of_two(shape.steps, least=32),

@@ -59,13 +59,14 @@ class OpenSearch:
         return request.count <= self.vacancies and (slots.resizes or slots.fits(memory, request))
 
     @torch.inference_mode()
-    def join(self, memory: Any, request: Request) -> range:
-        """Begin the sentences of a request -> their numbers. Its settings must be those of the first."""
+    def join(self, memory: Any, request: Request, *, expected: int = 1) -> range:
+        """Begin the sentences of a request -> their numbers. Its settings must be those of the first. With the first,
+        slots are opened for so many sentences as are `expected` soon, where slots cannot become more."""
         first = 0 if self.search is None else self.joined
         self.joined = first + request.count
         if self.search is None:
             own: dict[str, Any] = {"attention": self.attention, "packed": self.packed, "min_free": MIN_FREE_SHARE}
-            self.search = Search(self.model, memory, request, **own)
+            self.search = Search(self.model, memory, request, expected=min(expected, self.most), **own)
             return range(first, self.joined)
         search = self.search
         search.queue.extend(Queued(first + number, number, request, memory) for number in range(request.count))

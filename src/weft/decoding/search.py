@@ -129,7 +129,9 @@ class Search:
         listener: SearchListener | None = None,
         packed: PackedWeights | None = None,
         min_free: float = MIN_FREE_SHARE,
+        expected: int = 1,
     ) -> None:
+        """There are slots for `expected` sentences, some of which may join later, where slots cannot become more."""
         self.min_free = min_free
         self.request, self.groups = request, request.config.groups
         self.packed, self.rounds = packed or PackedWeights(), 0
@@ -145,7 +147,7 @@ class Search:
         self.queue = deque(Queued(sentence, sentence, request, memory) for sentence in longest_first[at_once:])
         self.slots: Slots
         if recorded:
-            self.slots = open_recorded(model, memory, request, self._for_each_group(first))
+            self.slots = open_recorded(model, memory, request, self._for_each_group(first), expected=expected)
         else:
             with self.packed:
                 self.slots = open_slots(model, memory, request, self._for_each_group(first), attention=attention)

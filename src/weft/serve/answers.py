@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -13,23 +14,34 @@ from starlette.responses import Response
 
 from weft.documents import to_json
 
+SINGLE: Final = frozenset((str, int, float, bool, type(None)))
+"""Types of values that are counted as one."""
+
 PART_VALUES: Final = 20_000
 """Numbers and texts that are written without a pause: some milliseconds."""
 
 
 def count_values(value: Any) -> int:
     """Return how many numbers and texts a result holds."""
+    if type(value) in SINGLE:
+        return 1
+    if isinstance(value, list | tuple):
+        return sum([1 if type(one) in SINGLE else count_values(one) for one in value])
+    if isinstance(value, Mapping):
+        return count_values(list(value.values()))
     if isinstance(value, torch.Tensor):
         return value.numel()
     if isinstance(value, np.ndarray):
         return value.size
-    if isinstance(value, Mapping):
-        return sum(map(count_values, value.values()))
-    if isinstance(value, list | tuple):
-        return sum(1 if isinstance(one, str | float | int) else count_values(one) for one in value)
-    if is_dataclass(value):
-        return sum(count_values(getattr(value, field.name)) for field in fields(value))
-    return 1
+    kind: Any = type(value)
+    size = sum([count_values(getattr(value, name)) for name in _field_names(kind)])
+    return max(1, size)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """The fields of a data class; of any other none."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 async def answer_json(value: Any) -> Response:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
 from pydantic import ValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from weft.console import visible
@@ -89,7 +90,7 @@ def error_response(error: BaseException) -> Response:
     return response
 
 
-def answer_api_errors(app: FastAPI) -> None:
+def answer_api_errors(app: Starlette) -> None:
     """Make the application answer all errors in this form."""
 
     async def answer(request: Request, error: Exception) -> Response:

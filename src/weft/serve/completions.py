@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from weft.documents import to_json
 from weft.errors import WeftError
@@ -78,11 +79,9 @@ class Choices:
         return text[len(shown) :]
 
 
-def completion_routes(service: Service) -> APIRouter:
+def completion_routes(service: Service) -> list[Route]:
     """Return the route of completions."""
-    router = APIRouter(prefix="/v1")
 
-    @router.post("/completions")
     async def completions(request: Request) -> Response:
         body = await read_body(request, Completion)
         choices = read_choices(service, body)
@@ -98,7 +97,7 @@ def completion_routes(service: Service) -> APIRouter:
         whole = await answer(service, request, choices, candidates)
         return event_stream(whole_lines(choices, whole), most_open=None) if body.stream else await answer_json(whole)
 
-    return router
+    return [Route("/v1/completions", completions, methods=["POST"])]
 
 
 def read_choices(service: Service, body: Completion) -> Choices:

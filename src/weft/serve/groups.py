@@ -5,6 +5,7 @@ A group has a queue. `turn` does a small piece of its work, so that the groups o
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -29,10 +30,10 @@ from weft.tasks.streaming import TextStream
 ROUND_STEPS: Final = 8
 """Steps of a search before it is looked who has come or gone: a millisecond or two on a small model."""
 
-TOGETHER_SHARE: Final = 1 / 4
-MAX_ROUNDS_WAITED: Final = 3
-"""Sentences join a search when they are this share of those that run, or after so many rounds, which are a few
-milliseconds."""
+TOGETHER_SHARE: Final = 1 / 2
+READS_WAITED: Final = 4
+"""Sentences join a search when they are this share of those that run, or when none has joined for as long as so many
+reads take: then at most a fifth of the time goes into reading."""
 
 MAX_BATCH_INPUTS: Final = 512
 
@@ -166,8 +167,8 @@ class SearchGroup(Group):
         )
         self.jobs: dict[int, tuple[Job, Asked, int, int]] = {}
         """The job of each sentence in the search, its batch, its row there, and its tokens."""
-        self.waited = 0
-        """Rounds for which the first of the queue has waited for others."""
+        self.read_at = 0.0
+        """When inputs were last read."""
         self.held: tuple[list[Job], Asked, Any, list[int]] | None = None
         """Inputs that are read, and can join only when the search has ended."""
 
@@ -207,14 +208,15 @@ class SearchGroup(Group):
         if not self.queue or vacant < 1 or (self.jobs and left < 1):
             return
         # Reading a few together costs hardly more than reading one: those that come meanwhile wait for each other.
+        began = time.monotonic()
         few = min(vacant, len(self.queue)) < len(self.jobs) * TOGETHER_SHARE
-        if few and self.waited < MAX_ROUNDS_WAITED:
-            self.waited += 1
+        if few and began - self.read_at < READS_WAITED * self.served.read_seconds:
             return
-        self.waited = 0
         jobs, examples = self.take(min(vacant, max(1, left)), left)  # an input has at least one token
         if jobs:
             self.each_alone(jobs, lambda some: self._read(some, examples if len(some) == len(jobs) else None))
+            self.read_at = time.monotonic()
+            self.served.note_read(self.read_at - began)
 
     def _read(self, jobs: Sequence[Job], examples: Any) -> None:
         """Read some inputs together, and let them join the search."""
@@ -239,7 +241,7 @@ class SearchGroup(Group):
             self.held = (list(jobs), asked, request, tokens)
 
     def _join(self, jobs: list[Job], asked: Asked, request: Any, tokens: list[int]) -> None:
-        numbers = self.search.join(asked.question.memory, request)
+        numbers = self.search.join(asked.question.memory, request, expected=self.served.together)
         for row, (number, job) in enumerate(zip(numbers, jobs, strict=True)):
             self.jobs[number] = (job, asked, row, tokens[row])
             if job.ticket.pieces is not None:
@@ -252,6 +254,7 @@ class SearchGroup(Group):
         if not self.jobs:
             return
         self.on_batch(len(self.jobs))
+        self.served.note_together(len(self.jobs))
         streams = any(job.stream is not None for job, *_ in self.jobs.values())
         for number, hypotheses in self.search.advance(1 if streams else ROUND_STEPS):
             job, asked, row, _ = self.jobs.pop(number)

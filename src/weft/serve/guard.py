@@ -38,6 +38,8 @@ HEADERS: Final = {
     "cache-control": "no-cache",
 }
 
+RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -128,17 +130,17 @@ class RateLimit:
 def check_origin(scope: Scope, hosts: frozenset[str]) -> None:
     """Raise for a Host that is not ours, and for a request from another origin."""
     found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    headers = dict(scope["headers"])
     if len(found) != 1 or host_name(found[0]) not in hosts:
         named = found[0][:80] if len(found) == 1 else f"{len(found)} names"
         cure = f"use {sorted(hosts)[0]}"
         raise HTTPError(421, f"Host: {named} is not this service", cure=cure)
     writes = scope["method"] not in SAFE_METHODS
-    origin = headers.get("origin")
-    if origin is not None and origin != f"{scope.get('scheme', 'http')}://{found[0]}":
+    origin = headers.get(b"origin")
+    if origin is not None and origin.decode("latin-1") != f"{scope.get('scheme', 'http')}://{found[0]}":
         raise HTTPError(403, "the request comes from another origin")
-    site = headers.get("sec-fetch-site", "none")
-    if site not in ("none", "same-origin") and (writes or scope["path"].startswith("/api")):
+    site = headers.get(b"sec-fetch-site", b"none")
+    if site not in (b"none", b"same-origin") and (writes or scope["path"].startswith("/api")):
         raise HTTPError(403, "the request comes from another site")
 
 
@@ -196,9 +198,9 @@ def with_headers(send: Send) -> Send:
 
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = {name.lower() for name, _ in message.get("headers", [])}
-            added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
-            message = {**message, "headers": [*message.get("headers", []), *added]}
+            given = message.get("headers", [])
+            own = {name.lower() for name, _ in given}
+            message = {**message, "headers": [*given, *(one for one in RAW_HEADERS if one[0] not in own)]}
         await send(message)
 
     return wrapped

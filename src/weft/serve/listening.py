@@ -33,7 +33,8 @@ def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False, ba
         raise ConfigError("is no port", where=f"--port {port}", cure="from 1 to 65535, or 0 for a free one")
     address = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol, or asyncio leaves Nagle's algorithm on: each body would wait 40 ms for the client's receipt.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((address, port))
@@ -76,13 +77,14 @@ def run_server(
     end_seconds: float = END_SECONDS,
     connections: int | None = 256,
     own_logs: bool = False,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> bool:
     """Serve until Ctrl-C or SIGTERM. Return whether all connections have ended by then.
 
     `prepare` runs while requests are answered already; `on_ready` is called after it, and its error ends the server and
     is raised. At the end `on_end` is called; connections are still accepted while `busy()` is true. Then the socket is
     closed and open connections end. Both together take at most `end_seconds`. With `own_logs` the caller has set up
-    logging.
+    logging. `new_loop` makes the event loop.
     """
     import uvicorn
     from uvicorn.config import LOGGING_CONFIG
@@ -135,8 +137,8 @@ def run_server(
     )
     raise_descriptor_limit()
     server = Server(config)
-    with suppress(KeyboardInterrupt):
-        server.run([listener.socket])
+    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(server.serve([listener.socket]))
     if server.failure is not None:
         raise server.failure
     return server.drained and not server.server_state.connections

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from weft.errors import WeftError
 from weft.serve.answers import answer_json
@@ -23,11 +24,9 @@ from weft.tasks.results import Prediction
 LATER: Any = None
 
 
-def api_routes(service: Service) -> APIRouter:
+def api_routes(service: Service) -> list[Route]:
     """Return the routes below /v1."""
-    router = APIRouter(prefix="/v1")
 
-    @router.post("/predict")
     async def predict(request: Request) -> Response:
         body = await read_body(request, Predict)
         served = service.models.pick(body.model)
@@ -36,7 +35,6 @@ def api_routes(service: Service) -> APIRouter:
         answers: list[Prediction] = await service.compute(request, settings, jobs)
         return await answer_json({"predictions": [answer.record() for answer in answers]})
 
-    @router.post("/stream")
     async def stream(request: Request) -> Response:
         body = await read_body(request, Stream)
         served = service.models.pick(body.model)
@@ -50,7 +48,6 @@ def api_routes(service: Service) -> APIRouter:
         ticket = service.begin(settings, jobs, streams=True)
         return event_stream(pieces(service, settings, jobs, ticket), most_open=None)
 
-    @router.post("/score")
     async def score(request: Request) -> Response:
         body = await read_body(request, Score)
         served = service.models.pick(body.model)
@@ -60,7 +57,6 @@ def api_routes(service: Service) -> APIRouter:
         found = await service.compute(request, Settings(served, "score", body.candidates, body.candidates), jobs)
         return await answer_json({"scores": [one.record() for one in found]})
 
-    @router.post("/embed")
     async def embed(request: Request) -> Response:
         body = await read_body(request, Embed)
         served = service.models.pick(body.model)
@@ -70,17 +66,14 @@ def api_routes(service: Service) -> APIRouter:
         found = await service.compute(request, Settings(served, "embed", body.level, body.level), jobs)
         return await answer_json({"embeddings": [_vectors(one) for one in found]})
 
-    @router.get("/models")
-    async def models() -> Response:
+    async def models(request: Request) -> Response:
         return json_response(
             {"object": "list", "data": [describe_model(one) for one in service.models.served.values()]}
         )
 
-    @router.get("/models/{name}")
-    async def model(name: str) -> Response:
-        return json_response(describe_model(service.models.pick(name)))
+    async def model(request: Request) -> Response:
+        return json_response(describe_model(service.models.pick(request.path_params["name"])))
 
-    @router.post("/reload")
     async def reload(request: Request) -> Response:
         body = await read_body(request, Reload)
         if body.model is not None:
@@ -94,7 +87,15 @@ def api_routes(service: Service) -> APIRouter:
         error = {"message": said, "type": "server_error", "param": "model"}
         return json_response({"error": error, "reloaded": found.reloaded, "failed": found.failed}, 500)
 
-    return router
+    return [
+        Route("/v1/predict", predict, methods=["POST"]),
+        Route("/v1/stream", stream, methods=["POST"]),
+        Route("/v1/score", score, methods=["POST"]),
+        Route("/v1/embed", embed, methods=["POST"]),
+        Route("/v1/models", models),
+        Route("/v1/models/{name}", model),
+        Route("/v1/reload", reload, methods=["POST"]),
+    ]
 
 
 def note(request: Request, served: Served, inputs: int, texts: Any) -> None:

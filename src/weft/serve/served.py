@@ -28,6 +28,13 @@ from weft.text.spelling import TokenSpelling, spelling_of
 MAX_CACHED_OPTIONS: Final = 256
 """Combinations of options whose settings are kept: checking them takes as long as a step of a search."""
 
+READ_GROWTH: Final = 1.02
+"""The time of a read grows by this with every read, and falls to that of a faster one: of times that vary with the
+number of inputs, about the least is kept."""
+
+CROWD_DECAY: Final = 0.98
+"""What is left, after a few steps of a search, of the number of sentences that ran together."""
+
 CountTokens = Callable[[str, str, int], None]
 """Called with the model's name, `read` or `written`, and how many."""
 
@@ -40,6 +47,9 @@ class Served:
         self.task, self.model, self.config = run.task, run.model, run.config
         self.device: torch.device = next((one.device for one in run.model.parameters()), torch.device("cpu"))
         self.packed = PackedWeights()
+        self.read_seconds = 0.0
+        """Seconds in which a few inputs are read and join a search."""
+        self.crowd = 0.0
         self.created = int(time.time())
         self._count = count
         self._decodes: OrderedDict[str, DecodeConfig] = OrderedDict()
@@ -51,6 +61,19 @@ class Served:
 
     def count_tokens(self, direction: str, count: int) -> None:
         self._count(self.name, direction, count)
+
+    def note_read(self, seconds: float) -> None:
+        """Note how long it took until some inputs were read and had joined a search."""
+        self.read_seconds = min(seconds, self.read_seconds * READ_GROWTH) if self.read_seconds else seconds
+
+    def note_together(self, count: int) -> None:
+        """Note that so many sentences were advanced together."""
+        self.crowd = max(float(count), self.crowd * CROWD_DECAY)
+
+    @property
+    def together(self) -> int:
+        """The sentences that may run together soon: about the most of late."""
+        return round(self.crowd)
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
         """Return `[decode]` with the options of a request; raise for one that is unknown, or beyond the limits."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from weft.serve.api_errors import answer_api_errors, error_response
 from weft.serve.completions import completion_routes
@@ -21,13 +21,12 @@ from weft.serve.logs import log, start_logging
 from weft.serve.routes import api_routes
 from weft.serve.service import Service
 from weft.serve.settings import ServerSettings
-from weft.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None, load: bool = True) -> FastAPI:
+def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None = None, load: bool = True) -> Starlette:
     """Return the application of a server, with its models loaded; raise where a run cannot be. Without `load` it
     answers with 503 until `app.state.service.load()` has ended."""
     settings.check()
@@ -36,17 +35,18 @@ def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None =
         service.models.load()
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.start()
         try:
             yield
         finally:
             service.end()
 
-    app = FastAPI(title="weft", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    # Not FastAPI: it would take as long again for a request, and bodies and OpenAPI here depend on what is served.
+    app = Starlette(
+        routes=[*api_routes(service), *completion_routes(service), *health_routes(service)], lifespan=lifespan
+    )
     answer_api_errors(app)
-    for router in (api_routes(service), completion_routes(service), health_routes(service)):
-        app.include_router(router)
     keys = Keys(settings.keys)
     limits = Limits(
         body_bytes=settings.limits.body_bytes, body_seconds=settings.limits.seconds, requests_per_second=None
@@ -101,6 +101,7 @@ def serve(
         end_seconds=settings.drain,
         connections=None,
         own_logs=True,
+        new_loop=service.engine.turns.new_loop,
     )
     log("ended", drained=done)
     return 0 if done else 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from fastapi import Request
+from starlette.requests import Request
 
 from weft.decoding import DecodeConfig
 from weft.documents import to_json
@@ -157,20 +158,21 @@ class Service:
             return []
         ticket = self.begin(settings, jobs)
         leaving = asyncio.ensure_future(_left(request))
-        waiting = asyncio.ensure_future(ticket.wait())
         try:
-            await asyncio.wait({leaving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
+            left = ticket.deadline - time.monotonic()
+            await asyncio.wait((leaving, ticket.done), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if ticket.done.done():
+                return ticket.done.result()
+            if leaving.done():
                 self.metrics.rejected.labels("disconnect").inc()
                 raise RequestError("the client has gone", status=499)
-            return waiting.result()
+            raise ticket.late()
         except (Busy, RequestError) as error:
             self._count_late(error)
             raise
         finally:
             ticket.cancel()
-            for one in (leaving, waiting):
-                one.cancel()
+            leaving.cancel()
 
     async def stream(self, settings: Settings, jobs: Sequence[Job], ticket: Ticket) -> AsyncIterator[Piece]:
         """Yield the pieces of text of jobs."""

@@ -104,17 +104,6 @@ class Ticket:
         if self.pieces is not None:
             self.pieces.put_nowait(None)
 
-    async def wait(self) -> list[Any]:
-        """Return all results; raise the error of the request, or that of its deadline."""
-        try:
-            return await asyncio.wait_for(asyncio.shield(self.done), self.deadline - time.monotonic())
-        except TimeoutError:
-            if self.done.done():
-                raise
-            raise self.late() from None
-        finally:
-            self.over = True
-
     async def follow(self) -> AsyncIterator[Piece]:
         """Yield pieces of text until all inputs are done; raise the error of the request."""
         assert self.pieces is not None
