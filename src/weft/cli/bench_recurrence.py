@@ -44,8 +44,8 @@ def recurrence(
     contender: Annotated[
         list[str] | None,
         typer.Option(
-            help="Measure only these beside weft: graph (weft's pass replayed from a CUDA graph), torch, torch_fp16, "
-            "eager, limit; with --long a name of its columns. Repeatable.",
+            help="Measure only these beside weft: graph (weft's pass replayed from one CUDA graph), graphed (from two "
+            "that Python calls), torch, torch_fp16, eager, limit; with --long a name of its columns. Repeatable.",
             metavar="NAME",
             show_default="all",
         ),

@@ -140,7 +140,8 @@ class Mixed(Cell):
         gate, candidate = self.from_state(torch.cat((torch.tanh(state.fast), self.decay * state.slow), -1)).chunk(2, -1)
         drive = self.from_input(x)
         fast = torch.sigmoid(gate + drive) * state.fast + torch.tanh(candidate)
-        slow = torch.where(fast > 0, self.decay * state.slow + (1 - self.decay) * fast, state.slow)
+        # Both branches meet where fast is 0: rounding may take either, and must not matter.
+        slow = torch.where(fast > 0, self.decay * state.slow + (1 - self.decay) * fast, self.decay * state.slow)
         return fast * torch.sigmoid(drive), Traces(fast, slow)
 
 
@@ -153,7 +154,7 @@ CELLS: list[CellChoice] = [
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["equal", "lengths"])
 @pytest.mark.parametrize("choice", CELLS, ids=str)
 def test_it_equals_the_reference(choice: CellChoice, lengths: Tensor | None, on_cpu: Callable[..., None]) -> None:
-    on_cpu(*PLAIN, torch.float16)  # bfloat16 takes the other branch more often
+    on_cpu(*PLAIN, torch.float16)  # in bfloat16 a relu is more often on its other side
     check(choice, torch.randn(10, 5, 5), lengths)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,18 @@ from weft.nn.recurrent.layer import Backend, Layer
 
 Pass: TypeAlias = Callable[[], Tensor]
 """One forward and backward pass; returns the gradient of the input (B, T, H)."""
+
+
+class _OutputAlone(nn.Module):
+    """A network without its last state."""
+
+    def __init__(self, rnn: RNN) -> None:
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.rnn(x)[0]
+        return output
 
 
 class Workload:
@@ -37,8 +49,7 @@ class Workload:
 
     def graph(self) -> Callable[[], None]:
         """weft's pass as one CUDA graph; ConfigError where it cannot be captured."""
-        if not is_capturable(self._layer().choose(self.device.type)):
-            raise ConfigError("its loop over time is CUDA graphs or a persistent kernel", where="--contender")
+        self._check_capturable()
         run, stream = self.weft(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # the first passes compile and choose
@@ -49,6 +60,25 @@ class Workload:
         with torch.cuda.graph(graph):
             run()
         return graph.replay
+
+    def graphed(self) -> Pass:
+        """weft's forward and backward pass as a CUDA graph each, which Python calls: what a training loop of one's own
+        has after `torch.cuda.make_graphed_callables`; ConfigError where they cannot be captured."""
+        self._check_capturable()
+        if self.lengths is not None or self.case.autocast:
+            raise ConfigError("is measured without lengths and autocast", where="--contender")
+        layer = _OutputAlone(self._build("auto"))
+        layer.rnn.load_state_dict(self.rnn.state_dict())
+        # It captures on another stream than its callers', and torch warns that sums of .grad would wait for each other.
+        if (warns := getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)) is not None:
+            warns(False)
+        like = torch.randn_like(self.x, requires_grad=True)
+        graphed: Any = torch.cuda.make_graphed_callables(layer, (like,))
+        return self._passes(layer, graphed)
+
+    def _check_capturable(self) -> None:
+        if not is_capturable(self._layer().choose(self.device.type)):
+            raise ConfigError("its loop over time is CUDA graphs or a persistent kernel", where="--contender")
 
     def eager(self) -> Pass:
         """The cell's step in a loop."""

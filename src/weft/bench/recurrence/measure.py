@@ -19,8 +19,8 @@ from weft.nn import CELLS, CellClass
 from weft.nn.recurrent.engine.trace import Untraceable
 from weft.training.device import synchronize
 
-OTHERS: Final = ("graph", "torch", "torch_fp16", "eager", "limit")
-"""The contenders beside weft; `graph` and `torch_fp16` run on a GPU only."""
+OTHERS: Final = ("graph", "graphed", "torch", "torch_fp16", "eager", "limit")
+"""The contenders beside weft; `graph`, `graphed` and `torch_fp16` run on a GPU only."""
 
 EAGER_EVERY_ROUNDS: Final = 5
 """The plain loop is slow and its time varies little: it takes part in every fifth round."""
@@ -112,7 +112,7 @@ def measure_here(case: Case, cells: Mapping[str, CellClass], repeats: int, other
     known: dict[str, Callable[[], Callable[[], object]]]
     known = {"torch": work.torch, "eager": work.eager, "limit": lambda: _limit(work)}
     if work.device.type == "cuda":
-        known["graph"] = work.graph
+        known["graph"], known["graphed"] = work.graph, work.graphed
         if case.dtype != "fp16":
             known["torch_fp16"] = work.torch_half
     for who, build in ((who, known[who]) for who in OTHERS if who in others and who in known):

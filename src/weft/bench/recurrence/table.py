@@ -8,10 +8,12 @@ from typing import Final
 from weft.bench.recurrence.measure import Figures
 from weft.bench.table import NOTHING
 
-NAMES: Final = {"graph": "graph", "torch": "torch.nn", "torch_fp16": "torch.nn fp16", "eager": "eager"}
+NAMES: Final = {
+    "graph": "graph", "graphed": "graphed", "torch": "torch.nn", "torch_fp16": "torch.nn fp16", "eager": "eager",
+}  # fmt: skip
 """The contenders beside weft and the limit, as a table names them."""
 
-RARE: Final = ("graph", "torch_fp16")
+RARE: Final = ("graph", "graphed", "torch_fp16")
 """Contenders that few cells and devices have: a table without them says nothing of it."""
 
 
