@@ -12,6 +12,7 @@ from starlette.testclient import httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
 import weft
+from weft.serve.groups import SearchGroup
 from weft.serve.server import create_server
 
 SOURCES = ["one two", "three", "six five four three", "two two two"]
@@ -116,3 +117,23 @@ def test_many_clients_at_once_get_what_each_gets_alone(runs):
     assert len(set(texts)) > 5
     largest = [sample for metric in service.metrics.batch.collect() for sample in metric.samples]
     assert next(one.value for one in largest if one.labels.get("le") == "1.0") < largest[-2].value, "some ran together"
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/v1/stream", {"model": "numbers", "input": "one two"}),
+        ("/v1/completions", {"model": "words", "prompt": "one", "stream": True}),
+    ],
+)
+def test_a_mistake_in_weft_ends_a_stream_with_an_error(client, monkeypatch, route, body):
+    def broken(*_):
+        raise KeyError("secret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SearchGroup, "_advance", broken)
+        response = client.post(route, json=body)
+    assert response.status_code == 200
+    assert '"server_error"' in response.text
+    assert "secret" not in response.text
+    assert client.post(route, json=body).text.count("server_error") == 0

@@ -99,7 +99,13 @@ def test_a_wrong_input_ends_only_its_own_request(client):
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/nothing", 404), ("GET", "/v1/predict", 405), ("POST", "/healthz", 405), ("GET", "/v1/models/no", 404)],
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/v1/predict", 405),
+        ("POST", "/healthz", 405),
+        ("GET", "/v1/models/no", 404),
+        ("GET", "/v1/models/", 404),
+    ],
 )
 def test_routes_and_methods_that_are_not_there(client, method, path, status):
     response = client.request(method, path, headers={"content-type": "application/json"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from weft.console import visible
 from weft.errors import ConfigError, Fault, WeftError
 from weft.serve.errors import HTTPError, json_response
+from weft.serve.logs import log
 
 TYPES: Final = {
     401: "authentication_error",
@@ -75,6 +77,13 @@ def describe(error: BaseException) -> tuple[int, dict[str, Any]]:
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     named = {} if param is None else {"param": visible(param[:200])}
     return status, {"error": {"message": visible(message[:MAX_MESSAGE]), "type": kind, **named}}
+
+
+def describe_in_stream(error: Exception) -> dict[str, Any]:
+    """Return the body for an error after the response has begun; a mistake in weft is logged."""
+    if not isinstance(error, WeftError):
+        log("stream failed", level=logging.ERROR, error=error)
+    return describe(error)[1]
 
 
 def error_response(error: BaseException) -> Response:

@@ -13,9 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from weft.documents import to_json
-from weft.errors import WeftError
 from weft.serve.answers import answer_json
-from weft.serve.api_errors import RequestError, describe
+from weft.serve.api_errors import RequestError, describe_in_stream
 from weft.serve.bodies import Completion, read_body
 from weft.serve.events import Line, event_stream
 from weft.serve.inputs import check_size
@@ -220,8 +219,8 @@ async def lines(
         if body.stream_options is not None and body.stream_options.include_usage:
             written = [len(tokens_of(choices, candidate)) for candidate in found]
             yield Line(to_json(choices.reply([], usage=choices.usage(written))))
-    except (WeftError, RuntimeError, ValueError, MemoryError) as error:
-        yield Line(to_json(describe(error)[1]))
+    except Exception as error:  # of a mistake in weft it may be any, and the response has begun
+        yield Line(to_json(describe_in_stream(error)))
     yield Line("[DONE]")
 
 

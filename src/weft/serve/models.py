@@ -36,6 +36,8 @@ class Models:
         self.reasons: dict[str, str] = {}
         """Why the folder of a model cannot be loaded now, without its path."""
         self.loading = asyncio.Lock()
+        self.on_loaded: Callable[[], None] = lambda: None
+        """Called after models have been loaded, and after one has been loaded again."""
 
     def load(self, stops: Callable[[], bool] = lambda: False) -> None:
         """Load all runs, unless `stops()` becomes true; raise where one cannot be. Requests see all of them or none."""
@@ -45,6 +47,7 @@ class Models:
                 return
             found[name] = self._load(name, folder)
         self.served = found
+        self.on_loaded()
 
     def _load(self, name: str, folder: Path) -> Served:
         mark = mark_of(folder)
@@ -99,6 +102,7 @@ class Models:
         self.reasons.pop(name, None)
         log("reloaded", model=name)
         self.metrics.reloads.labels(name, "done").inc()
+        self.on_loaded()
         return True
 
     async def watch(self) -> None:

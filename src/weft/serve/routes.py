@@ -9,9 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from weft.errors import WeftError
 from weft.serve.answers import answer_json
-from weft.serve.api_errors import RequestError, describe
+from weft.serve.api_errors import RequestError, describe_in_stream
 from weft.serve.bodies import Embed, Predict, Reload, Score, Stream, read_body
 from weft.serve.errors import json_response
 from weft.serve.events import Event, event_stream
@@ -125,8 +124,8 @@ async def pieces(service: Service, settings: Settings, jobs: list[Job], ticket: 
             yield Event("piece", {"text": text})
         (answer,) = ticket.results
         yield Event("done", {"prediction": answer.record()})
-    except (WeftError, RuntimeError, ValueError, MemoryError) as error:
-        yield Event("error", describe(error)[1]["error"])
+    except Exception as error:  # of a mistake in weft it may be any, and the response has begun
+        yield Event("error", describe_in_stream(error)["error"])
 
 
 def _few(service: Service, inputs: list[Any]) -> list[Any]:

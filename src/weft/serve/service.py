@@ -35,14 +35,14 @@ class Service:
     def __init__(self, settings: ServerSettings, *, cells: Mapping[str, Any] | None = None) -> None:
         self.settings, self.limits = settings, settings.limits
         self.metrics = Metrics()
-        on_gpu = choose_device(settings.device, where="--device").type == "cuda"
-        tokens = settings.batch_tokens or (GPU_BATCH_TOKENS if on_gpu else BATCH_TOKENS)
+        self.on_gpu = choose_device(settings.device, where="--device").type == "cuda"
+        tokens = settings.batch_tokens or (GPU_BATCH_TOKENS if self.on_gpu else BATCH_TOKENS)
         self.engine = Engine(
             self.metrics,
             max_queue=settings.max_queue,
             batch_tokens=tokens,
             threads=settings.threads,
-            beside=len(settings.runs) > 1 and not on_gpu,
+            beside=len(settings.runs) > 1 and not self.on_gpu,
         )
         self.models = Models(settings, self.metrics, cells or {})
         self.draining = False

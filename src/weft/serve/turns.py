@@ -1,9 +1,13 @@
-"""The event loop and the engine's thread take turns with the interpreter.
+"""On a GPU, the event loop and the engine's thread take turns with the interpreter.
 
 Python runs one thread at a time. Two threads that both have work exchange the interpreter at every system call and at
 every operation of torch, and each exchange has to wake a thread, which takes longer than a small operation. So the
 event loop goes on until it has nothing to do, then the engine computes a piece of its work, and so on. Neither waits
-for the other for long: after some milliseconds both run.
+for the other for long: after some milliseconds both run, until the turn of the other has ended. So nobody can keep the
+engine from its work with requests that cost it nothing.
+
+With a GPU, whose kernels the engine only starts, this doubles the requests of a small model. On a CPU the operations
+themselves take most of the time, without the interpreter, and there the two threads run at the same time.
 """
 
 from __future__ import annotations
@@ -16,10 +20,9 @@ from typing import Any, Final, Literal
 
 Who = Literal["loop", "engine"]
 
-PATIENCE: Final[dict[Who, float]] = {"loop": 0.02, "engine": 0.1}
-"""Seconds that each waits for the other. The loop, which also answers probes, waits for a piece of a search or a small
-batch. The engine waits until all those who have just been answered have asked again, so that it computes their inputs
-together."""
+PATIENCE: Final[dict[Who, float]] = {"loop": 0.02, "engine": 0.003}
+"""Seconds that each waits for the other's turn to end. The loop waits for a piece of a search or a small batch; the
+engine waits until some of those who have just been answered have asked again."""
 
 OTHER: Final[dict[Who, Who]] = {"loop": "engine", "engine": "loop"}
 
@@ -33,18 +36,21 @@ class Turns:
         self.next: Who | None = None
         """Who waits, or has been given work, while the other had its turn."""
         self.waiting: set[Who] = set()
+        self.impatient: set[Who] = set()
+        """Who has waited for too long in the present turn of the other, and does not wait for its end any more."""
         self.loop_takes_part = False
 
     def begin(self, who: Who) -> None:
         """Wait until the other's turn has ended, or until the patience has; without effect in one's own turn."""
         other = OTHER[who]
         with self.changed:
-            if self.turn != who:
+            if self.turn != who and who not in self.impatient:
                 self.waiting.add(who)
-                self.changed.wait_for(lambda: other not in (self.turn, self.next), PATIENCE[who])
+                if not self.changed.wait_for(lambda: other not in (self.turn, self.next), PATIENCE[who]):
+                    self.impatient.add(who)
                 self.waiting.discard(who)
-                if self.turn is None:
-                    self.turn = who
+            if self.turn is None:
+                self.turn = who
             self.next = None if self.next == who else self.next
 
     def end(self, who: Who) -> None:
@@ -52,6 +58,7 @@ class Turns:
         with self.changed:
             if who in (self.turn, self.next):  # the next, where it has not waited for the end of the other's turn
                 self.turn = None if self.turn == who else self.turn
+                self.impatient.discard(OTHER[who])
                 self.next = OTHER[who] if OTHER[who] in self.waiting else None
                 self.changed.notify()
 
