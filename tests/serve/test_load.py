@@ -13,11 +13,12 @@ import pytest
 from starlette.testclient import TestClient, httpx
 from tests.serve.conftest import ADDRESS, settings_of
 
-from weft.serve import engine, models
+from weft.serve import engine, groups, models
 from weft.serve.groups import SearchGroup
+from weft.serve.served import MAX_READ_SECONDS
 from weft.serve.server import create_server
 from weft.serve.settings import RequestLimits
-from weft.serve.tickets import Outbox
+from weft.serve.tickets import Outbox, Ticket
 
 LONG = {"model": "words", "inputs": ["one"], "beam": 1, "sample": False, "min_length": 60, "max_length": 64}
 
@@ -173,6 +174,69 @@ def test_the_event_loop_is_woken_once_for_all_results_of_a_turn():
         assert len(wakes) == 2, "with nothing to deliver nobody is woken"
 
     asyncio.run(run())
+
+
+def test_sentences_join_a_search_together(runs, monkeypatch):
+    """Half as many as run join at once; fewer wait for a few times as long as a read takes."""
+
+    async def run():
+        service = create_server(settings_of(runs, "numbers")).state.service
+        service.engine.outbox, clock = Outbox(), SimpleNamespace(now=0.0)
+        monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic=lambda: clock.now))
+        served = service.models.pick("numbers")
+        group = None
+
+        def ask(*texts):
+            nonlocal group
+            settings, jobs = service.to_predict(served, texts, {"min_length": 60, "max_length": 64})
+            group = group or SearchGroup(settings, batch_tokens=4096, on_batch=lambda count: None)
+            for job in jobs:
+                job.ticket = Ticket(len(jobs), service.engine.outbox, limits=service.limits)
+            group.queue.extend(jobs)
+
+        def turn():
+            group._admit()
+            return len(group.jobs)
+
+        ask("one", "two", "three", "four")
+        assert turn() == 4
+        served.read_seconds = 0.01
+        ask("five")
+        assert turn() == 4
+        clock.now += 0.03
+        assert turn() == 4
+        ask("six")
+        assert turn() == 6, "half as many as run"
+        served.read_seconds = 0.01
+        ask("one")
+        clock.now += 0.039
+        assert turn() == 6
+        clock.now += 0.002
+        assert turn() == 7, "it has waited for four reads"
+        group._fail(RuntimeError())
+
+    asyncio.run(run())
+
+
+def test_a_long_first_read_is_no_measure(runs):
+    served = create_server(settings_of(runs, "numbers")).state.service.models.pick("numbers")
+    served.note_read(3.0)
+    assert served.read_seconds == MAX_READ_SECONDS
+    served.note_read(0.004)
+    assert served.read_seconds == 0.004
+    served.note_read(0.02)
+    assert 0.004 < served.read_seconds < 0.005
+
+
+def test_slots_are_opened_for_as_many_as_ran_together_of_late(runs):
+    served = create_server(settings_of(runs, "numbers")).state.service.models.pick("numbers")
+    assert served.together == 0
+    for count in (3, 40, 2):
+        served.note_together(count)
+    assert 35 < served.together <= 40
+    for _ in range(300):
+        served.note_together(1)
+    assert served.together == 1
 
 
 def test_a_run_that_is_written_anew_is_loaded_and_no_request_is_lost(runs, tmp_path):

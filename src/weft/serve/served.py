@@ -32,7 +32,10 @@ READ_GROWTH: Final = 1.02
 """The time of a read grows by this with every read, and falls to that of a faster one: of times that vary with the
 number of inputs, about the least is kept."""
 
-CROWD_DECAY: Final = 0.98
+MAX_READ_SECONDS: Final = 0.05
+"""What a read is taken to last at most: the first compiles kernels, and sentences wait for a few times as long."""
+
+PEAK_DECAY: Final = 0.98
 """What is left, after a few steps of a search, of the number of sentences that ran together."""
 
 CountTokens = Callable[[str, str, int], None]
@@ -49,7 +52,8 @@ class Served:
         self.packed = PackedWeights()
         self.read_seconds = 0.0
         """Seconds in which a few inputs are read and join a search."""
-        self.crowd = 0.0
+        self.peak = 0.0
+        """The most sentences that were advanced together, of late."""
         self.created = int(time.time())
         self._count = count
         self._decodes: OrderedDict[str, DecodeConfig] = OrderedDict()
@@ -64,16 +68,17 @@ class Served:
 
     def note_read(self, seconds: float) -> None:
         """Note how long it took until some inputs were read and had joined a search."""
-        self.read_seconds = min(seconds, self.read_seconds * READ_GROWTH) if self.read_seconds else seconds
+        late = self.read_seconds * READ_GROWTH if self.read_seconds else MAX_READ_SECONDS
+        self.read_seconds = min(seconds, late)
 
     def note_together(self, count: int) -> None:
         """Note that so many sentences were advanced together."""
-        self.crowd = max(float(count), self.crowd * CROWD_DECAY)
+        self.peak = max(float(count), self.peak * PEAK_DECAY)
 
     @property
     def together(self) -> int:
         """The sentences that may run together soon: about the most of late."""
-        return round(self.crowd)
+        return round(self.peak)
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
         """Return `[decode]` with the options of a request; raise for one that is unknown, or beyond the limits."""
