@@ -43,7 +43,7 @@ def create_server(settings: ServerSettings, *, cells: Mapping[str, Any] | None =
         finally:
             service.end()
 
-    # Not FastAPI: it would take as long again for a request, and bodies and OpenAPI here depend on what is served.
+    # Not FastAPI, whose routes take longer: bodies and OpenAPI here depend on what is served.
     app = Starlette(
         routes=[*api_routes(service), *completion_routes(service), *health_routes(service)], lifespan=lifespan
     )
