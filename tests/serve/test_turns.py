@@ -78,6 +78,23 @@ def test_patience_ends(monkeypatch, who, other):
     assert turns.turn is None
 
 
+@pytest.mark.parametrize(("who", "other"), [("loop", "engine"), ("engine", "loop")])
+def test_patience_is_lost_once_in_a_turn(monkeypatch, who, other):
+    """Who has a turn without end, such as a loop with ever new requests, holds the other up once."""
+    turns = Turns()
+    turns.begin(other)
+    monkeypatch.setattr(module, "PATIENCE", {"loop": 0.01, "engine": 0.01})
+    turns.begin(who)
+    monkeypatch.setattr(module, "PATIENCE", {"loop": 60.0, "engine": 60.0})
+    for _ in range(3):
+        turns.begin(who)
+        turns.end(who)
+    turns.end(other)
+    turns.begin(other)
+    assert start(turns, who).is_alive(), "in the next turn it waits again"
+    turns.end(other)
+
+
 def test_an_invited_loop_goes_first():
     turns = Turns()
     turns.new_loop().close()
