@@ -141,3 +141,17 @@ def test_every_response_has_an_id_and_headers(client):
     assert response.headers["x-content-type-options"] == "nosniff"
     other = client.get("/healthz", headers={"x-request-id": "a b\tc"}).headers["x-request-id"]
     assert len(other) == 16
+
+
+@pytest.mark.parametrize(
+    ("options", "param", "begins"),
+    [
+        ({"language": "de"}, "language", "language = de"),
+        ({"beam": 17}, "beam", "beam = 17"),
+        ({"n_best": 5, "beam": 2}, None, "n_best = 5"),
+    ],
+)
+def test_an_error_names_the_option_as_the_request_does(client, options, param, begins):
+    error = client.post("/v1/predict", json={"model": "numbers", "inputs": ["one"], **options}).json()["error"]
+    assert error.get("param") == param
+    assert error["message"].startswith(begins)

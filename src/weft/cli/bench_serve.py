@@ -44,7 +44,7 @@ def serve(
     weft bench serve runs/translate-1 --contender weft --contender huggingface --contender ctranslate2 --seconds 20
     """
     from weft.bench import describe, load_warning
-    from weft.bench.serve.measure import measure_serve, plan_serve, tabulate_serve
+    from weft.bench.serve.measure import MEANING, measure_serve, plan_serve, tabulate_serve
     from weft.cli.bench import show, show_progress
     from weft.cli.output import note, print_json
     from weft.serve.processes import cores
@@ -67,4 +67,4 @@ def serve(
         )
     else:
         errors = [f"{row.who}: {row.load.errors[0]}" for row in rows if row.load.errors]
-        show(tabulate_serve(rows), machine, case.describe(), remarks + errors, markdown=markdown)
+        show(tabulate_serve(rows), machine, case.describe(), [MEANING, *remarks, *errors], markdown=markdown)

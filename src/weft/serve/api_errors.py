@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from weft.console import visible
-from weft.errors import ConfigError, Fault, WeftError
+from weft.errors import Fault, WeftError
 from weft.serve.errors import HTTPError, json_response
 from weft.serve.logs import log
 
@@ -64,12 +64,10 @@ def describe(error: BaseException) -> tuple[int, dict[str, Any]]:
     elif isinstance(error, Fault):
         status, message = 500, error.what
     elif isinstance(error, WeftError):
-        param = (
-            error.where.removeprefix("decode.").partition(" = ")[0]
-            if error.where and isinstance(error, ConfigError)
-            else error.where
-        )
-        status, message = 400, str(error).removeprefix("decode.")
+        # Options of a request are settings of [decode] elsewhere; a rule about several of them names none.
+        param = (error.where or "").removeprefix("decode.").partition(" = ")[0]
+        param = None if param in ("", "decode") else param
+        status, message = 400, str(error).removeprefix("decode.").removeprefix("decode: ")
     elif isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)
     elif isinstance(error, MemoryError):

@@ -98,7 +98,8 @@ class Service:
             if words or attention or streams:
                 what = f"a model of {served.task.name} writes no text"
                 if streams:
-                    raise RequestError(f'"{served.name}" is {what}', param="model", cure="use POST /v1/predict")
+                    kind = f"is a model of {served.task.name}, which writes no text"
+                    raise RequestError(f'"{served.name}" {kind}', param="model", cure="use POST /v1/predict")
                 raise RequestError(
                     what, param=next(iter(words), None) or "attention" * attention or None, cure="leave it out"
                 )

@@ -20,6 +20,11 @@ from weft.run.stored import load_config
 CONTENDERS: Final = ("weft", "weft-one", "huggingface", "ctranslate2")
 """weft; weft with batches of one; the same weights behind FastAPI in other software."""
 
+MEANING: Final = (
+    "weft-one: weft with batches of one; ratio: weft's rate ÷ that of another; MB: the server's memory; growth: of the "
+    "last third of the time beside the third before it"
+)
+
 WARM_UP_CLIENTS, MAX_INPUTS = 4, 2000
 
 
