@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from tests.nn.native.test_product import Outputs
 from tests.nn.recurrent.test_scan import ELEMENTWISE, LINEAR, Chain, Halves, measure
 from torch import Tensor, nn
 from torch.testing import assert_close
@@ -99,21 +100,12 @@ def test_equal_settings_give_products_of_equal_precision() -> None:
             assert (error > 2e-5) == (precision == "tf32"), (precision, error)
 
 
-class OutputAlone(nn.Module):
-    def __init__(self, rnn: RNN) -> None:
-        super().__init__()
-        self.rnn = rnn
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.rnn(x)[0]
-
-
 @pytest.mark.parametrize("choice", ["min_gru", "hgrn", "ind_rnn"])
 def test_graphs_of_a_training_loop_of_ones_own(choice: CellChoice) -> None:
     """torch.cuda.make_graphed_callables captures both passes, and their replays give what plain calls give."""
     rnn = RNN(choice, 16, 64, layers=2, backend="loop").to(DEVICE)
     graphed = torch.cuda.make_graphed_callables(
-        OutputAlone(rnn), (torch.randn(4, 100, 16, device=DEVICE, requires_grad=True),)
+        Outputs(rnn), (torch.randn(4, 100, 16, device=DEVICE, requires_grad=True),)
     )
     for _ in range(3):
         x, gradient = (torch.randn(4, 100, size, device=DEVICE, requires_grad=True) for size in (16, 64))

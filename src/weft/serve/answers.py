@@ -45,7 +45,7 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 
 async def answer_json(value: Any) -> Response:
-    """Return a response of JSON; while a large one is written, the event loop goes on."""
+    """Return a response of JSON; the event loop serves others while a large one is written."""
     parts = []
     for part in json_parts(value):
         parts.append(part)

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.serve.api_errors import Busy
+from weft.serve.gil_turns import GilTurns
 from weft.serve.groups import MAX_BATCH_INPUTS, BatchGroup, Group, SearchGroup
 from weft.serve.logs import log
 from weft.serve.long_turns import MAX_SHORT_SIZE, LongTurns
 from weft.serve.metrics import Metrics
 from weft.serve.tickets import Job, Outbox, Settings
-from weft.serve.turns import Turns
 from weft.training import set_threads
 
 MAX_SEARCHES: Final = 8
@@ -58,7 +58,7 @@ class Engine:
         """Times at which inputs left the queue, and how many: the rate from which Retry-After is computed."""
         self.news = threading.Condition()
         self.closed = False
-        self.turns = Turns()
+        self.gil_turns = GilTurns()
         self.gather_until = 0.0
         self.thread = threading.Thread(target=self._run, name="weft-engine", daemon=True)
 
@@ -73,7 +73,7 @@ class Engine:
             self.closed = True
             self.news.notify()
         if self.thread.is_alive():
-            self.turns.end("loop")
+            self.gil_turns.end("loop")
             self.thread.join(timeout=10)
 
     def submit(self, settings: Settings, jobs: Sequence[Job]) -> None:
@@ -105,7 +105,7 @@ class Engine:
             try:
                 self._round()
             except Exception as error:  # a mistake in weft must not end the service
-                self.turns.end("engine")
+                self.gil_turns.end("engine")
                 self.outbox.deliver()
                 log("engine failed", level=logging.ERROR, error=error)
                 time.sleep(0.1)
@@ -117,7 +117,7 @@ class Engine:
         with self.news:
             if not runnable and not self.closed and not self.ended and not self._startable():
                 self.news.wait(max(0.0, gathering) if any(group.queue for group in here) else None)
-        self.turns.begin("engine")
+        self.gil_turns.begin("engine")
         with self.news:
             ended, self.ended = self.ended, []
             arrived = self._startable()
@@ -142,15 +142,15 @@ class Engine:
             if self.long_turns is not None and group.largest() > MAX_SHORT_SIZE:
                 self._start_long(settings, group)
                 continue
-            self.turns.begin("engine")
+            self.gil_turns.begin("engine")
             together = group.turn()
-            self.turns.end("engine")
+            self.gil_turns.end("engine")
             self._after(settings, together)
         self._count()
-        self.turns.end("engine")
+        self.gil_turns.end("engine")
 
     def _startable(self) -> list[tuple[Settings, Sequence[Job]]]:
-        """What has arrived for models that are here."""
+        """The jobs that have arrived, without those of models whose turn is computed beside this thread."""
         return [one for one in self.arrived if one[0].model not in self.away]
 
     def _start_long(self, settings: Settings, group: Group) -> None:
@@ -169,7 +169,7 @@ class Engine:
         """Pass on the results of a turn, and drop its group where nothing is left of it."""
         group = self.groups[settings]
         if self.outbox.calls:
-            self.turns.invite_loop()  # before it is woken: it may be done before this thread goes on
+            self.gil_turns.invite_loop()  # before it is woken: it may have ended before this thread runs again
             self.outbox.deliver()
         if together > 1 and not group.running:
             self.gather_until = time.monotonic() + GATHER_SECONDS

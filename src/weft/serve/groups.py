@@ -241,7 +241,7 @@ class SearchGroup(Group):
             self.held = (list(jobs), asked, request, tokens)
 
     def _join(self, jobs: list[Job], asked: Asked, request: Any, tokens: list[int]) -> None:
-        numbers = self.search.join(asked.question.memory, request, expected=self.served.together)
+        numbers = self.search.join(asked.question.memory, request, expected=round(self.served.peak))
         for row, (number, job) in enumerate(zip(numbers, jobs, strict=True)):
             self.jobs[number] = (job, asked, row, tokens[row])
             if job.ticket.pieces is not None:

@@ -28,17 +28,15 @@ POLICY: Final = (
 )
 """No script but the service's own files. Styles may be inline, because the charts' library adds some."""
 
-HEADERS: Final = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-cache",
-}
-
-RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+HEADERS: Final = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-cache"),
+]
 
 
 @dataclass(frozen=True)
@@ -200,7 +198,7 @@ def with_headers(send: Send) -> Send:
         if message["type"] == "http.response.start":
             given = message.get("headers", [])
             own = {name.lower() for name, _ in given}
-            message = {**message, "headers": [*given, *(one for one in RAW_HEADERS if one[0] not in own)]}
+            message = {**message, "headers": [*given, *(one for one in HEADERS if one[0] not in own)]}
         await send(message)
 
     return wrapped

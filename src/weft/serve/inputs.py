@@ -22,7 +22,7 @@ SCORED_FORMS: Final[dict[str, str]] = {
     "words": "[[word, tag], …]",
     "picture": "[picture in base64, caption]",
 }
-"""What /v1/score reads, by what the run reads."""
+"""The form of an input of /v1/score, by what the run reads."""
 
 MAX_PICTURE_BYTES: Final = 8 << 20
 MAX_PICTURE_PIXELS: Final = 20_000_000

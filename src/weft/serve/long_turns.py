@@ -1,4 +1,4 @@
-"""Threads in which turns with long inputs are computed, so that the other models of the process go on.
+"""Threads in which turns with long inputs are computed, so that the other models of the process are not held up.
 
 A transformer reads n tokens in a time that grows with n², and nothing can stop it on the way. The threads have a lower
 priority: the engine's own thread, which computes for all others, runs first.

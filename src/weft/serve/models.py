@@ -88,7 +88,7 @@ class Models:
             if mark == self.served[name].mark or (mark == self.failed.get(name) and not again):
                 return False
             found = await asyncio.to_thread(self._load, name, folder)
-        except Exception as error:  # of an imported class it may be any, and the models of others must go on
+        except Exception as error:  # an imported class may raise any, which must not end the other models
             if self.failed.get(name) != mark or again:
                 self.failed[name] = mark
                 reason = str(error) if isinstance(error, WeftError) else type(error).__name__

@@ -33,10 +33,10 @@ READ_GROWTH: Final = 1.02
 number of inputs, about the least is kept."""
 
 MAX_READ_SECONDS: Final = 0.05
-"""What a read is taken to last at most: the first compiles kernels, and sentences wait for a few times as long."""
+"""The longest time that is kept for a read: the first compiles kernels, and sentences wait for a few times as long."""
 
 PEAK_DECAY: Final = 0.98
-"""What is left, after a few steps of a search, of the number of sentences that ran together."""
+"""The factor by which the peak falls with every few steps of a search."""
 
 CountTokens = Callable[[str, str, int], None]
 """Called with the model's name, `read` or `written`, and how many."""
@@ -73,12 +73,7 @@ class Served:
 
     def note_together(self, count: int) -> None:
         """Note that so many sentences were advanced together."""
-        self.peak = max(float(count), self.peak * PEAK_DECAY)
-
-    @property
-    def together(self) -> int:
-        """The sentences that may run together soon: about the most of late."""
-        return round(self.peak)
+        self.peak = max(count, self.peak * PEAK_DECAY)
 
     def decode(self, options: Mapping[str, Any]) -> DecodeConfig:
         """Return `[decode]` with the options of a request; raise for one that is unknown, or beyond the limits."""

@@ -106,7 +106,7 @@ def serve(
         end_seconds=settings.drain,
         connections=None,
         own_logs=True,
-        new_loop=service.engine.turns.new_loop if service.on_gpu else None,
+        new_loop=service.engine.gil_turns.new_loop if service.on_gpu else None,
     )
     log("ended", drained=done)
     return 0 if done else 1

@@ -51,7 +51,7 @@ class Service:
         self.watching: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Load all models, while others are told that the server starts; raise where a run cannot be loaded."""
+        """Load all models, while requests are told that the server starts; raise where a run cannot be loaded."""
         await asyncio.to_thread(self.models.load, lambda: self.draining)
 
     def start(self) -> None:

@@ -189,13 +189,13 @@ def test_a_recurrence_equals_the_reference(cell: str, calls: list[str]) -> None:
     ours, plain = RNN(cell, 20, 33, bidirectional=True), RNN(cell, 20, 33, bidirectional=True, backend="reference")
     plain.load_state_dict(ours.state_dict())
     x, weights = torch.randn(5, 9, 20), torch.randn(5, 9, 66)
-    pairs = [gradients(_Outputs(rnn), x, weights) for rnn in (ours, plain)]
+    pairs = [gradients(Outputs(rnn), x, weights) for rnn in (ours, plain)]
     for found, right in zip(*pairs, strict=True):
         assert_close(found, right, rtol=1e-4, atol=1e-4)
     assert set(calls) == {"multiply", "multiply_transposed"}
 
 
-class _Outputs(nn.Module):
+class Outputs(nn.Module):
     def __init__(self, rnn: RNN) -> None:
         super().__init__()
         self.rnn = rnn

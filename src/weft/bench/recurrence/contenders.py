@@ -62,8 +62,8 @@ class Workload:
         return graph.replay
 
     def graphed(self) -> Pass:
-        """weft's forward and backward pass as a CUDA graph each, which Python calls: what a training loop of one's own
-        has after `torch.cuda.make_graphed_callables`; ConfigError where they cannot be captured."""
+        """weft's forward and backward pass as a CUDA graph each, which Python calls, as in a training loop of your own
+        after `torch.cuda.make_graphed_callables`; ConfigError where they cannot be captured."""
         self._check_capturable()
         if self.lengths is not None or self.case.autocast:
             raise ConfigError("is measured without lengths and autocast", where="--contender")

@@ -292,7 +292,7 @@ def slow_cells(model: nn.Module, device: str) -> tuple[str, ...]:
 
 
 class LearnedState(nn.Module):
-    """What is added to every tensor of a cell's own start: learned, the same for each row, zero before training."""
+    """A learned tensor, added to each tensor of a cell's own start; the same for each row, zero before training."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()

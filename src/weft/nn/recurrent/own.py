@@ -76,7 +76,7 @@ def _try(cell: Cell) -> None:
 
 
 def check_step(cell: Cell, found: Any, rows: int) -> tuple[Tensor, State]:
-    """What a step returned for that many rows, if it is an output of the cell's size and a state."""
+    """Return the output and the state that a step returned for that many rows; raise if the output has another form."""
     if isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], Tensor):
         output, after = found
         if output.shape == (rows, cell.output_size):

@@ -118,7 +118,7 @@ def _grid(kernel: LoopKernel, rows: int, directions: int) -> tuple[tuple[int, in
 
 @cache
 def _machine(device: torch.device) -> Machine:
-    """What a GPU runs at once; Triton's interpreter runs one program after another."""
+    """The number of programs that a GPU runs at once; Triton's interpreter runs one program after another."""
     if device.type != "cuda":
         return Machine(1, 1, GPU_SCAN_COST)
     processors: int = torch.cuda.get_device_properties(device).multi_processor_count

@@ -49,13 +49,13 @@ def loop_arguments(plan: Kernels, *, backward: bool) -> list[Argument]:
 
 
 def loop_sums(plan: Kernels) -> list[Argument]:
-    """What every chunk of every row adds up over its steps."""
+    """The sums over its steps that every chunk of every row makes."""
     sums = [Argument(Kind.SUM_HOISTED, number) for number in plan.biased]
     return sums + arguments(Kind.GRAD_VECTOR, len(plan.layout.vectors))
 
 
 def scan_arguments(plan: Kernels) -> list[Argument]:
-    """What a scan carries from chunk to chunk."""
+    """The values that a scan carries from chunk to chunk."""
     return [Argument(kind, state) for kind in (Kind.BEGIN, Kind.SLOPE) for state in range(len(plan.program.state))]
 
 
@@ -232,7 +232,7 @@ class _LaneSource:
         return [*lines, "    (void)n; (void)reverse; (void)first; (void)end; (void)ends;"]
 
     def _begin(self, k: int) -> list[str]:
-        """What a chunk carries when it begins."""
+        """The lines that set the values that a chunk carries when it begins."""
         piece = self.lane.pieces[k]
         argument = Argument(Kind.GRAD_FINAL if self.backward else Kind.START, piece.state)
         source = self._place(argument, "b", piece.offset)

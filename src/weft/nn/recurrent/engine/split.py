@@ -114,8 +114,8 @@ def split(trace: Trace, *, output_behind: bool = False) -> Split:
 
 
 def _leaving(order: list[fx.Node], behind: set[fx.Node], colours: dict[fx.Node, str]) -> list[fx.Node]:
-    """What the loop has to emit for operations behind it; nothing where these cannot stand there: all work row by row,
-    on matrices."""
+    """The values that the loop must emit for operations behind it; none where one of these does not work row by row on
+    matrices."""
     if not all(is_rowwise(node, colours) for node in behind):
         return []
     used = _unique(used for node in order if node in behind for used in node.all_input_nodes)

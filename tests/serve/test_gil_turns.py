@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs: pip install 'weft[serve]'")
 
-from weft.serve import turns as module
+from weft.serve import gil_turns as module
+from weft.serve.gil_turns import GilTurns
 from weft.serve.listening import listen
-from weft.serve.turns import Turns
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def start(turns, who):
 
 @pytest.mark.parametrize(("first", "second"), [("loop", "engine"), ("engine", "loop")])
 def test_one_waits_until_the_turn_of_the_other_ends(first, second):
-    turns = Turns()
+    turns = GilTurns()
     turns.begin(first)
     thread = start(turns, second)
     assert thread.is_alive()
@@ -46,7 +46,7 @@ def test_one_waits_until_the_turn_of_the_other_ends(first, second):
 @pytest.mark.parametrize(("first", "second"), [("loop", "engine"), ("engine", "loop")])
 def test_who_waits_is_the_next(first, second):
     """Who ends a turn and wants another at once gets it after the other, however threads are scheduled."""
-    turns, order = Turns(), []
+    turns, order = GilTurns(), []
     turns.begin(first)
 
     def wait():
@@ -68,7 +68,7 @@ def test_who_waits_is_the_next(first, second):
 @pytest.mark.parametrize(("who", "other"), [("loop", "engine"), ("engine", "loop")])
 def test_patience_ends(monkeypatch, who, other):
     monkeypatch.setattr(module, "PATIENCE", {"loop": 0.01, "engine": 0.01})
-    turns = Turns()
+    turns = GilTurns()
     turns.begin(other)
     turns.begin(who)
     assert turns.turn == other
@@ -81,7 +81,7 @@ def test_patience_ends(monkeypatch, who, other):
 @pytest.mark.parametrize(("who", "other"), [("loop", "engine"), ("engine", "loop")])
 def test_patience_is_lost_once_in_a_turn(monkeypatch, who, other):
     """Who has a turn without end, such as a loop with ever new requests, holds the other up once."""
-    turns = Turns()
+    turns = GilTurns()
     turns.begin(other)
     monkeypatch.setattr(module, "PATIENCE", {"loop": 0.01, "engine": 0.01})
     turns.begin(who)
@@ -96,7 +96,7 @@ def test_patience_is_lost_once_in_a_turn(monkeypatch, who, other):
 
 
 def test_an_invited_loop_goes_first():
-    turns = Turns()
+    turns = GilTurns()
     turns.new_loop().close()
     turns.invite_loop()
     engine = start(turns, "engine")
@@ -108,7 +108,7 @@ def test_an_invited_loop_goes_first():
 
 
 def test_an_invitation_ends_with_the_work_of_a_loop_that_had_not_waited():
-    turns = Turns()
+    turns = GilTurns()
     turns.new_loop().close()
     turns.invite_loop()
     turns.end("loop")
@@ -117,14 +117,14 @@ def test_an_invitation_ends_with_the_work_of_a_loop_that_had_not_waited():
 
 
 def test_nobody_waits_for_a_loop_that_takes_no_part():
-    turns = Turns()
+    turns = GilTurns()
     turns.invite_loop()
     turns.begin("engine")
     assert turns.turn == "engine"
 
 
 def test_a_loop_has_its_turn_while_it_has_something_to_do():
-    turns, seen = Turns(), []
+    turns, seen = GilTurns(), []
 
     async def work():
         loop = asyncio.get_running_loop()
